@@ -1,0 +1,86 @@
+"""The contract of an extractor, and the registry that picks one for an item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from qedge_dagster.documents import ExtractedDocument
+from qedge_dagster.errors import QedgeError
+from qedge_dagster.sources.base import SourceItem
+
+__all__ = ["ExtractionContext", "Extractor", "ExtractorRegistry", "fingerprint"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionContext:
+    """What an extractor is told besides the item."""
+
+    normalize_text: bool = True
+
+
+class Extractor(Protocol):
+    """Bytes → `ExtractedDocument`. Pure: no database, no clock, no global state.
+
+    Bump `version` whenever the output for an identical input changes: it is part of the recipe. An option that changes
+    the output is named in `variant` (empty for the defaults), which is part of the recipe too.
+    """
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def variant(self) -> str: ...
+    @property
+    def extensions(self) -> frozenset[str]:
+        """Lower case, with the dot."""
+        ...
+
+    @property
+    def media_types(self) -> frozenset[str]: ...
+
+    def can_extract(self, item: SourceItem) -> bool:
+        """A last word after media type or extension matched."""
+        ...
+
+    def extract(self, item: SourceItem, context: ExtractionContext) -> ExtractedDocument:
+        """Read `item.open()` as a stream and return the document.
+
+        Raises `QedgeError` 6102 to 6107 for documents that cannot be had; `OSError` from the stream passes through.
+        """
+        ...
+
+
+def fingerprint(extractor: Extractor) -> str:
+    """`id:version`, and `+variant` where an option changes the output."""
+    return f"{extractor.id}:{extractor.version}" + (f"+{extractor.variant}" if extractor.variant else "")
+
+
+class ExtractorRegistry:
+    """Finds the extractor of an item: by media type first, then by extension; earlier registrations win."""
+
+    def __init__(self, extractors: Iterable[Extractor]) -> None:
+        self._extractors = tuple(extractors)
+        seen: set[str] = set()
+        for extractor in self._extractors:
+            if extractor.id in seen:
+                raise QedgeError(6004, f"two extractors have the id {extractor.id!r}")
+            seen.add(extractor.id)
+
+    def __iter__(self):
+        return iter(self._extractors)
+
+    def resolve(self, item: SourceItem) -> Extractor:
+        """Raises `QedgeError` 6101 when no extractor takes the item."""
+        media_type = item.media_type.partition(";")[0].strip().lower()
+        suffix = PurePosixPath(item.document_id).suffix.lower()
+        for extractor in self._extractors:
+            if media_type in extractor.media_types and extractor.can_extract(item):
+                return extractor
+        for extractor in self._extractors:
+            if suffix in extractor.extensions and extractor.can_extract(item):
+                return extractor
+        raise QedgeError(6101, f"no extractor for {suffix or 'a name without extension'} ({item.media_type})")

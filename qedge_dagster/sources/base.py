@@ -1,0 +1,60 @@
+"""The contract of a source: an id, and items enumerated lazily."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, BinaryIO, Protocol
+
+from qedge_dagster.errors import QedgeError
+
+__all__ = ["Source", "SourceItem", "UnlistedPart", "check_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceItem:
+    """One document at its source.
+
+    `open` returns a fresh binary stream positioned at the start. It is called once to hash and once more to extract, so
+    whatever it needs (a credential, a lease, a handle) it acquires, and its stream releases on close, on EACH call.
+    """
+
+    document_id: str
+    media_type: str
+    open: Callable[[], BinaryIO]
+    path: Path | None = None
+    size_bytes: int | None = None
+    modified_utc: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class UnlistedPart:
+    """A part of the source that could not be listed: yielded in place of its items, so that the run goes on with the
+    rest and nothing is pruned."""
+
+    location: str
+    reason: str
+
+
+class Source(Protocol):
+    """Where documents come from. `source_id` is part of every chunk's identity and must be stable across runs."""
+
+    @property
+    def source_id(self) -> str: ...
+
+    def items(self) -> Iterator[SourceItem | UnlistedPart]:
+        """Enumerate afresh on each call, lazily, in an order that is the same on every machine.
+
+        Raises `QedgeError` 6051 when the source as a whole is unavailable.
+        """
+        ...
+
+
+def check_id(value: str, what: str) -> str:
+    """Return `value`; raise `QedgeError` 6055 if it is empty or holds control characters."""
+    if not value or any(ord(c) < 32 or ord(c) == 127 for c in value):
+        raise QedgeError(6055, f"{what} {value!r} is empty or holds control characters")
+    return value
