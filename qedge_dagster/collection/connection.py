@@ -1,0 +1,102 @@
+"""Opening the SQLite file: apsw, sqlite-vec, and every pragma with its reason."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import apsw
+
+from qedge_dagster.errors import QedgeError
+
+__all__ = ["Database", "Synchronous"]
+
+Synchronous = Literal["normal", "full"]
+
+_BUSY_TIMEOUT_MS = 5_000
+
+
+class Database:
+    """One connection. Not for use by two threads at once: a transaction belongs to the connection.
+
+    A writer's connection becomes WAL only with `enable_wal`, after the file was found to be ours, so that a database
+    that is refused is not written to.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        read_only: bool = False,
+        synchronous: Synchronous = "normal",
+        busy_timeout_ms: int = _BUSY_TIMEOUT_MS,
+    ) -> None:
+        import sqlite_vec
+
+        self.path = Path(path)
+        flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        if read_only and not self.path.is_file():
+            raise QedgeError(6002, f"there is no database at {self.path}")
+        try:
+            self.connection = apsw.Connection(str(self.path), flags=flags)
+            # Wait for another writer's transaction instead of failing at once.
+            self.connection.set_busy_timeout(busy_timeout_ms)
+            self.connection.enable_load_extension(True)
+            self.connection.load_extension(sqlite_vec.loadable_path())
+            self.connection.enable_load_extension(False)
+            # NORMAL: consistent at any instant, and a killed process loses nothing that was committed; a power cut may
+            # cost the newest commits, which the next run does again. FULL syncs at each commit.
+            self.connection.pragma("synchronous", synchronous)
+            # A long run must not leave a WAL file of its largest size behind.
+            self.connection.pragma("journal_size_limit", 64 * 1024 * 1024)
+            self.connection.pragma("schema_version")  # the first read: fails here if this is no SQLite file
+        except apsw.NotADBError as error:
+            raise QedgeError(6204, f"{self.path} is not an SQLite database") from error
+        except apsw.CantOpenError as error:
+            raise QedgeError(6002, f"{self.path} cannot be opened: {error}") from error
+        except apsw.ExtensionLoadingError as error:
+            raise QedgeError(6002, f"sqlite-vec cannot be loaded: {error}") from error
+
+    def enable_wal(self) -> None:
+        """Readers never block the writer, nor the writer readers. Persistent in the file."""
+        deadline = time.monotonic() + _BUSY_TIMEOUT_MS / 1000
+        while self.connection.pragma("journal_mode") != "wal":
+            try:  # SQLite does not call the busy handler for this one
+                self.connection.pragma("journal_mode", "wal")
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+
+    @contextmanager
+    def atomic(self) -> Iterator[None]:
+        """A write transaction; rolled back on any exception, KeyboardInterrupt included.
+
+        IMMEDIATE, because a deferred transaction that reads first fails at once under a concurrent writer, whatever the
+        busy timeout.
+        """
+        with self._transaction("BEGIN IMMEDIATE"):
+            yield
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """A read transaction: every statement in it sees the same state of the database."""
+        with self._transaction("BEGIN"):
+            yield
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        self.connection.execute(begin)
+        try:
+            yield
+            self.connection.execute("COMMIT")
+        except BaseException:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        self.connection.close()
