@@ -1,0 +1,273 @@
+"""The ingestion state: what became of each document, the runs, and a few facts of the collection.
+
+Functions that write expect the caller to hold the transaction, unless they say otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from qedge_dagster.collection.connection import Database
+from qedge_dagster.errors import QedgeError
+
+__all__ = ["DocumentRow", "DocumentStatus", "ModelRecord", "RunRow", "StageVersions", "StateStore"]
+
+DocumentStatus = Literal["indexed", "failed", "unsupported", "no_text_layer"]
+
+_RUNS_KEPT = 20
+_DOCUMENT_COLUMNS = (
+    "document_id, content_hash, recipe_hash, size_bytes, modified_utc, extractor_id, chunk_count, status, error,"
+    " last_run_id, updated_utc"
+)
+_RUN_COLUMNS = (
+    "run_id, collection, source_id, recipe_hash, started_utc, finished_utc, outcome, suspend_reason,"
+    " documents_indexed, chunks_added, chunks_removed, error"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """The state of one document. `content_hash` is None where the document must be tried again by the next run."""
+
+    document_id: str
+    content_hash: bytes | None
+    recipe_hash: bytes | None
+    size_bytes: int | None
+    modified_utc: str | None
+    extractor_id: str | None
+    chunk_count: int
+    status: DocumentStatus
+    error: str | None
+    last_run_id: str
+    updated_utc: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    run_id: str
+    collection: str
+    source_id: str
+    recipe_hash: bytes | None
+    started_utc: str
+    finished_utc: str | None = None
+    outcome: str | None = None
+    suspend_reason: str | None = None
+    documents_indexed: int = 0
+    chunks_added: int = 0
+    chunks_removed: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageVersions:
+    """The data version of each stage's output for one document, 16 bytes each."""
+
+    extracted: bytes
+    chunks: bytes
+    embeddings: bytes
+    collection_rows: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRecord:
+    """The model a collection was built with: `identity` is what counts, the profile's id is for people."""
+
+    identity: str
+    profile_id: str
+
+
+class StateStore:
+    """State rows of one collection. `collection` is the name under which rows are kept."""
+
+    def __init__(self, database: Database, collection: str) -> None:
+        self._connection = database.connection
+        self.collection = collection
+
+    # documents
+
+    def document(self, source_id: str, document_id: str) -> DocumentRow | None:
+        row = self._connection.execute(
+            f"SELECT {_DOCUMENT_COLUMNS} FROM qedge_ingest_document"
+            " WHERE collection = ? AND source_id = ? AND document_id = ?",
+            (self.collection, source_id, document_id),
+        ).fetchone()
+        return _document_row(row) if row else None
+
+    def documents(self, source_id: str | None = None) -> Iterator[tuple[str, DocumentRow]]:
+        """(source_id, row) in order of source and document."""
+        for source, *row in self._connection.execute(
+            f"SELECT source_id, {_DOCUMENT_COLUMNS} FROM qedge_ingest_document"
+            " WHERE collection = ? AND (?2 IS NULL OR source_id = ?2) ORDER BY source_id, document_id",
+            (self.collection, source_id),
+        ):
+            yield source, _document_row(row)
+
+    def put_document(self, source_id: str, row: DocumentRow) -> None:
+        self._connection.execute(
+            f"INSERT OR REPLACE INTO qedge_ingest_document (collection, source_id, {_DOCUMENT_COLUMNS})"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self.collection,
+                source_id,
+                row.document_id,
+                row.content_hash,
+                row.recipe_hash,
+                row.size_bytes,
+                row.modified_utc,
+                row.extractor_id,
+                row.chunk_count,
+                row.status,
+                row.error,
+                row.last_run_id,
+                row.updated_utc,
+            ),
+        )
+
+    def delete_document(self, source_id: str, document_id: str) -> None:
+        for table in ("qedge_ingest_document", "qedge_ingest_version"):
+            self._connection.execute(
+                f"DELETE FROM {table} WHERE collection = ? AND source_id = ? AND document_id = ?",
+                (self.collection, source_id, document_id),
+            )
+
+    def document_count(self, source_id: str) -> int:
+        return cast(
+            int,
+            self._connection.execute(
+                "SELECT count(*) FROM qedge_ingest_document WHERE collection = ? AND source_id = ?",
+                (self.collection, source_id),
+            ).get,
+        )
+
+    def source_ids(self) -> list[str]:
+        """Every source that has documents in the collection."""
+        return [
+            row[0]
+            for row in self._connection.execute(
+                "SELECT DISTINCT source_id FROM qedge_ingest_document WHERE collection = ? ORDER BY 1",
+                (self.collection,),
+            )
+        ]
+
+    # stage versions
+
+    def versions(self, source_id: str, document_id: str) -> StageVersions | None:
+        row = self._connection.execute(
+            "SELECT extracted, chunks, embeddings, collection_rows FROM qedge_ingest_version"
+            " WHERE collection = ? AND source_id = ? AND document_id = ?",
+            (self.collection, source_id, document_id),
+        ).fetchone()
+        return StageVersions(*row) if row else None
+
+    def put_versions(self, source_id: str, document_id: str, versions: StageVersions) -> None:
+        self._connection.execute(
+            "INSERT OR REPLACE INTO qedge_ingest_version VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                self.collection,
+                source_id,
+                document_id,
+                versions.extracted,
+                versions.chunks,
+                versions.embeddings,
+                versions.collection_rows,
+            ),
+        )
+
+    # runs
+
+    def start_run(self, row: RunRow) -> None:
+        """Record a run as active. The caller holds the run lock, so an older run of the same source that is still
+        recorded as active has died: it is closed as failed. Only the newest runs of the collection are kept."""
+        self._connection.execute(
+            "UPDATE qedge_ingest_run SET outcome = 'failed', finished_utc = ?, error = 'the process died'"
+            " WHERE collection = ? AND source_id = ? AND finished_utc IS NULL",
+            (row.started_utc, self.collection, row.source_id),
+        )
+        self._connection.execute(
+            "INSERT INTO qedge_ingest_run (run_id, collection, source_id, recipe_hash, started_utc) VALUES (?, ?, ?, ?, ?)",
+            (row.run_id, self.collection, row.source_id, row.recipe_hash, row.started_utc),
+        )
+        self._connection.execute(
+            "DELETE FROM qedge_ingest_run WHERE collection = ?1 AND run_id NOT IN"
+            " (SELECT run_id FROM qedge_ingest_run WHERE collection = ?1 ORDER BY started_utc DESC, run_id DESC LIMIT ?2)",
+            (self.collection, _RUNS_KEPT),
+        )
+
+    def finish_run(self, row: RunRow) -> None:
+        self._connection.execute(
+            "UPDATE qedge_ingest_run SET finished_utc = ?, outcome = ?, suspend_reason = ?, documents_indexed = ?,"
+            " chunks_added = ?, chunks_removed = ?, error = ? WHERE run_id = ?",
+            (
+                row.finished_utc,
+                row.outcome,
+                row.suspend_reason,
+                row.documents_indexed,
+                row.chunks_added,
+                row.chunks_removed,
+                row.error,
+                row.run_id,
+            ),
+        )
+
+    def active_run(self, source_id: str) -> RunRow | None:
+        """The newest run that is recorded as not finished; whether it still lives, only the lock tells."""
+        return self._run("finished_utc IS NULL AND source_id = ?", (source_id,))
+
+    def last_run(self, source_id: str | None = None) -> RunRow | None:
+        """The newest finished run, of one source or of any."""
+        return self._run("finished_utc IS NOT NULL AND (?2 IS NULL OR source_id = ?2)", (source_id,))
+
+    def last_completed_run(self, source_id: str) -> RunRow | None:
+        return self._run("outcome = 'completed' AND source_id = ?", (source_id,))
+
+    def _run(self, condition: str, arguments: tuple[str | None, ...]) -> RunRow | None:
+        row = self._connection.execute(
+            f"SELECT {_RUN_COLUMNS} FROM qedge_ingest_run WHERE collection = ? AND {condition}"
+            " ORDER BY started_utc DESC, run_id DESC LIMIT 1",
+            (self.collection, *arguments),
+        ).fetchone()
+        return RunRow(*row) if row else None
+
+    # facts of the collection
+
+    def model(self) -> ModelRecord | None:
+        value = self._meta("model")
+        return None if value is None else ModelRecord(**value)
+
+    def put_model(self, record: ModelRecord) -> None:
+        self._put_meta("model", {"identity": record.identity, "profile_id": record.profile_id})
+
+    def resume_position(self, source_id: str) -> str | None:
+        """The document at which the last suspended run of this source stopped."""
+        return self._meta(f"resume/{source_id}")
+
+    def put_resume_position(self, source_id: str, document_id: str | None) -> None:
+        self._put_meta(f"resume/{source_id}", document_id)
+
+    def _meta(self, name: str):
+        value = self._connection.execute(
+            "SELECT value FROM qedge_ingest_meta WHERE key = ?", (f"{self.collection}/{name}",)
+        ).get
+        try:
+            return None if value is None else json.loads(value)
+        except ValueError as error:
+            raise QedgeError(6204, f"the value of {self.collection}/{name} in qedge_ingest_meta is damaged") from error
+
+    def _put_meta(self, name: str, value: object) -> None:
+        key = f"{self.collection}/{name}"
+        if value is None:
+            self._connection.execute("DELETE FROM qedge_ingest_meta WHERE key = ?", (key,))
+        else:
+            self._connection.execute("INSERT OR REPLACE INTO qedge_ingest_meta VALUES (?, ?)", (key, json.dumps(value)))
+
+
+def _document_row(values: tuple | list) -> DocumentRow:
+    row = DocumentRow(*values)
+    for name in ("content_hash", "recipe_hash"):
+        digest = getattr(row, name)
+        if digest is not None and (not isinstance(digest, bytes) or len(digest) != 16):
+            raise QedgeError(6204, f"the {name} of document {row.document_id!r} is damaged")
+    return row
