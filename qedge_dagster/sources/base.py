@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, Protocol
 
@@ -19,12 +18,13 @@ class SourceItem:
 
     `open` returns a fresh binary stream positioned at the start. It is called once to hash and once more to extract, so
     whatever it needs (a credential, a lease, a handle) it acquires, and its stream releases on close, on EACH call.
+    `path` is the file's own name on disk, if it is one; `modified_utc` is compared for equality only.
     """
 
     document_id: str
     media_type: str
     open: Callable[[], BinaryIO]
-    path: Path | None = None
+    path: str | None = None
     size_bytes: int | None = None
     modified_utc: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,0 +1,104 @@
+"""A folder as a source."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+
+from qedge_dagster.errors import QedgeError
+from qedge_dagster.sources.base import SourceItem, UnlistedPart, check_id
+from qedge_dagster.sources.files import file_item
+from qedge_dagster.sources.names import document_names, printable
+from qedge_dagster.sources.patterns import compile_patterns
+
+__all__ = ["FolderSource"]
+
+
+class FolderSource:
+    """The regular files below a folder, in the order of their ids. An id is the forward-slash path below the folder
+    (`sources.names` has the rules for odd names), so the same tree has the same ids on every machine.
+
+    * `pattern`, `exclude`: one glob or several. Without `/` it is for names at any depth, with `/` for the path from
+      the root, where `**/` stands for any folders. An excluded folder is not entered.
+    * Hidden names (`.…`) and Office lock files (`~$…`) are left out unless `include_hidden`.
+    * Links to files are read, links to folders are not followed; FIFOs, sockets and devices are left out.
+    * `source_id`: by default the resolved path of the folder, so that every way to name the folder on this machine is
+      the same source. Give one where the folder moves, or where several machines share a database.
+
+    Memory is bounded by the largest folder on the current path, not by the tree.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        pattern: str | Sequence[str] = "*",
+        recursive: bool = True,
+        exclude: str | Sequence[str] = (),
+        source_id: str | None = None,
+        include_hidden: bool = False,
+    ) -> None:
+        """Raises `QedgeError` 6005 for an empty path or pattern, 6055 for an unusable source id."""
+        given = os.fspath(path)
+        if not given:
+            raise QedgeError(6005, "the path of a folder source must not be empty")
+        self.path = os.path.abspath(given)
+        if source_id is None:
+            source_id = printable(os.path.realpath(given).replace(os.sep, "/"))
+        self.source_id = check_id(source_id, "source id")
+        self._recursive = recursive
+        self._include_hidden = include_hidden
+        if not pattern:
+            raise QedgeError(6005, "a folder source needs at least one pattern")
+        self._selects = compile_patterns(pattern)
+        self._excludes = compile_patterns(exclude)
+
+    def items(self) -> Iterator[SourceItem | UnlistedPart]:
+        """Lists each folder when it is reached. A subfolder or entry that cannot be examined, a dangling link among them,
+        is an `UnlistedPart`. Raises `QedgeError` 6051 before any item if the folder itself cannot be listed."""
+        try:
+            pending = [self._listing(self.path, "")]
+        except OSError as error:
+            raise QedgeError(6051, f"{printable(self.path)} cannot be listed: {error.strerror}") from error
+        while pending:
+            for document_id, entry in pending[-1]:
+                try:
+                    if document_id[-1] == "/":
+                        pending.append(self._listing(entry.path, document_id))
+                        break
+                    facts = entry.stat()
+                except OSError as error:
+                    yield UnlistedPart(document_id, error.strerror or type(error).__name__)
+                    continue
+                if stat.S_ISREG(facts.st_mode):
+                    yield file_item(entry.path, document_id, facts)
+            else:
+                pending.pop()
+
+    def _listing(self, folder: str, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        """The entries of one folder by id. The id of a folder ends in `/`, so that `a-b`, `a/x`, `a0` come in the order
+        of the whole ids."""
+        entries: list[os.DirEntry[str]] = []
+        names: list[str] = []
+        with os.scandir(folder) as found:
+            for entry in found:
+                name = entry.name
+                if not self._include_hidden and (name[0] == "." or name.startswith("~$")):
+                    continue
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if is_folder and not self._recursive:
+                    continue
+                entries.append(entry)
+                names.append(name + "/" if is_folder else name)
+        listed: list[tuple[str, os.DirEntry[str]]] = []
+        for name, entry in zip(document_names(names), entries, strict=True):
+            document_id = prefix + name
+            if name[-1] == "/":
+                wanted = not self._excludes(document_id[:-1])
+            else:
+                wanted = self._selects(document_id) and not self._excludes(document_id)
+            if wanted:
+                listed.append((document_id, entry))
+        listed.sort(key=itemgetter(0))
+        return iter(listed)

@@ -1,0 +1,54 @@
+"""Glob patterns over forward-slash relative paths, with the same rules on every machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from unicodedata import normalize
+
+from qedge_dagster.errors import QedgeError
+
+__all__ = ["compile_patterns"]
+
+_PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
+
+
+def compile_patterns(patterns: str | Iterable[str]) -> Callable[[str], object]:
+    """A function of a relative path that is true if any of the patterns takes it.
+
+    A pattern without `/` is for the name alone, at any depth; one with `/` is for the whole path from the root, where
+    `*` and `?` stop at `/`, and `**/` stands for any number of folders. Upper and lower case differ everywhere.
+    Raises `QedgeError` 6005 for an empty pattern.
+    """
+    patterns = (patterns,) if isinstance(patterns, str) else tuple(patterns)
+    if not all(patterns):
+        raise QedgeError(6005, "a file name pattern must not be empty")
+    if "*" in patterns:
+        return bool  # saves an expression per file: no path is empty
+    return re.compile("|".join(map(_translate, patterns)) or r"(?!)", re.DOTALL).fullmatch
+
+
+def _translate(pattern: str) -> str:
+    pattern = normalize("NFC", pattern).removeprefix("./").rstrip("/")
+    anywhere = "" if "/" in pattern else "(?:.*/)?"
+    return anywhere + "".join(map(_expression, _PIECE.findall(pattern.removeprefix("/"))))
+
+
+def _expression(piece: str) -> str:
+    if piece == "**/":
+        return "(?:[^/]+/)*"
+    if piece == "**":
+        return ".*"
+    if piece == "*":
+        return "[^/]*"
+    if piece == "?":
+        return "[^/]"
+    if len(piece) > 1:
+        negated = piece[1] == "!"
+        members = piece[2:-1] if negated else piece[1:-1]
+        return f"(?!/)[{'^' if negated else ''}{_escape_members(members)}]"
+    return re.escape(piece)
+
+
+def _escape_members(members: str) -> str:
+    return re.sub(r"([\\\[\]^&~|])", r"\\\1", members)
