@@ -1,0 +1,68 @@
+"""A chunk as the collection stores it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["COLUMNS", "INTEGER_COLUMNS", "ORDER", "StoredChunk"]
+
+#: In the order of `StoredChunk`'s fields; `heading_path` is the column of the breadcrumb.
+COLUMNS = (
+    "key",
+    "source_id",
+    "document_id",
+    "ordinal",
+    "text",
+    "heading_path",
+    "content_hash",
+    "char_start",
+    "char_end",
+    "token_count",
+    "page",
+    "block_kind",
+    "extractor_id",
+    "media_type",
+    "created_utc",
+)
+
+INTEGER_COLUMNS = frozenset({"ordinal", "char_start", "char_end", "token_count", "page"})
+
+#: Reading order. Row ids take no part: they differ between two databases of the same content.
+ORDER = "source_id, document_id, ordinal, key"
+
+_BREADCRUMB_SEPARATOR = " \u203a "
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """Every column of a row but its row id and its vector. Offsets are code points of the document's text, which
+    equals `text` between them except where a table's header rows are repeated. `page` is 1-based, -1 if unknown;
+    `content_hash` has 16 bytes."""
+
+    key: str
+    source_id: str
+    document_id: str
+    ordinal: int
+    text: str
+    breadcrumb: str
+    content_hash: bytes
+    char_start: int
+    char_end: int
+    token_count: int
+    page: int
+    block_kind: str
+    extractor_id: str
+    media_type: str
+    created_utc: str
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> StoredChunk:
+        """`row` holds the values of `COLUMNS`."""
+        return cls(*row)
+
+    @property
+    def heading_path(self) -> tuple[str, ...]:
+        """The breadcrumb's headings, outermost first."""
+        return tuple(self.breadcrumb.split(_BREADCRUMB_SEPARATOR)) if self.breadcrumb else ()
