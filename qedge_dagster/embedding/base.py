@@ -42,6 +42,10 @@ class Embedder(Protocol):
         """Hex hash of the model file, or None where there is no file: then the profile's id stands for it."""
         ...
 
+    def load(self) -> None:
+        """Make the model ready, if it is not. Called before each window, so that a budget's clock leaves it out."""
+        ...
+
     def embed_documents(self, texts: Sequence[str]) -> EmbeddingBatch:
         """Vectors in the order of `texts`. Anything raised counts as a failed call."""
         ...
