@@ -23,8 +23,8 @@ class ByteLimitExceeded(Exception):
 
 
 def content_hash(text: str) -> bytes:
-    """Hash of the UTF-8 bytes of `text`, 16 bytes. A lone surrogate is hashed as its three WTF-8 bytes."""
-    return xxh3_128(text.encode("utf-8", "surrogatepass")).digest()
+    """Hash of the UTF-8 bytes of `text`, 16 bytes. Raises `UnicodeEncodeError` for a lone surrogate."""
+    return xxh3_128(text.encode()).digest()
 
 
 def hash_stream(stream: BinaryIO, limit: int) -> tuple[bytes, int]:
@@ -43,10 +43,10 @@ def hash_stream(stream: BinaryIO, limit: int) -> tuple[bytes, int]:
 
 
 def hash_fields(fields: Iterable[object]) -> bytes:
-    """Hash of `str(field)` for each field, each followed by 0x1F; 16 bytes."""
+    """Hash of `str(field)` for each field, each followed by 0x1F; 16 bytes. Raises `UnicodeEncodeError` as `content_hash`."""
     hasher = xxh3_128()
     for field in fields:
-        hasher.update(str(field).encode("utf-8", "surrogatepass"))
+        hasher.update(str(field).encode())
         hasher.update(_SEPARATOR)
     return hasher.digest()
 

@@ -6,9 +6,9 @@ Functions that write expect the caller to hold the transaction, unless they say 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Any, Literal
 
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.errors import QedgeError
@@ -18,6 +18,7 @@ __all__ = ["DocumentRow", "DocumentStatus", "ModelRecord", "RunRow", "StageVersi
 DocumentStatus = Literal["indexed", "failed", "unsupported", "no_text_layer"]
 
 _RUNS_KEPT = 20
+_TABLES = ("qedge_ingest_document", "qedge_ingest_version", "qedge_ingest_staged")
 _DOCUMENT_COLUMNS = (
     "document_id, content_hash, recipe_hash, size_bytes, modified_utc, extractor_id, chunk_count, status, error,"
     " last_run_id, updated_utc"
@@ -133,13 +134,12 @@ class StateStore:
                 (self.collection, source_id, document_id),
             )
 
-    def document_count(self, source_id: str) -> int:
-        return cast(
-            int,
-            self._connection.execute(
-                "SELECT count(*) FROM qedge_ingest_document WHERE collection = ? AND source_id = ?",
-                (self.collection, source_id),
-            ).get,
+    def census(self) -> Iterator[tuple[str | None, bytes | None, DocumentStatus, bool, int]]:
+        """Number of documents by extractor, recipe, status, and whether they have chunks."""
+        yield from self._connection.execute(
+            "SELECT extractor_id, recipe_hash, status, chunk_count > 0, count(*) FROM qedge_ingest_document"
+            " WHERE collection = ? GROUP BY 1, 2, 3, 4",
+            (self.collection,),
         )
 
     def source_ids(self) -> list[str]:
@@ -187,12 +187,14 @@ class StateStore:
             (row.started_utc, self.collection, row.source_id),
         )
         self._connection.execute(
-            "INSERT INTO qedge_ingest_run (run_id, collection, source_id, recipe_hash, started_utc) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO qedge_ingest_run (run_id, collection, source_id, recipe_hash, started_utc)"
+            " VALUES (?, ?, ?, ?, ?)",
             (row.run_id, self.collection, row.source_id, row.recipe_hash, row.started_utc),
         )
         self._connection.execute(
             "DELETE FROM qedge_ingest_run WHERE collection = ?1 AND run_id NOT IN"
-            " (SELECT run_id FROM qedge_ingest_run WHERE collection = ?1 ORDER BY started_utc DESC, run_id DESC LIMIT ?2)",
+            " (SELECT run_id FROM qedge_ingest_run WHERE collection = ?1"
+            " ORDER BY started_utc DESC, run_id DESC LIMIT ?2)",
             (self.collection, _RUNS_KEPT),
         )
 
@@ -216,12 +218,19 @@ class StateStore:
         """The newest run that is recorded as not finished; whether it still lives, only the lock tells."""
         return self._run("finished_utc IS NULL AND source_id = ?", (source_id,))
 
+    def unfinished_runs(self) -> list[RunRow]:
+        """Runs that are active or have died."""
+        return [
+            RunRow(*row)
+            for row in self._connection.execute(
+                f"SELECT {_RUN_COLUMNS} FROM qedge_ingest_run WHERE collection = ? AND finished_utc IS NULL",
+                (self.collection,),
+            )
+        ]
+
     def last_run(self, source_id: str | None = None) -> RunRow | None:
         """The newest finished run, of one source or of any."""
         return self._run("finished_utc IS NOT NULL AND (?2 IS NULL OR source_id = ?2)", (source_id,))
-
-    def last_completed_run(self, source_id: str) -> RunRow | None:
-        return self._run("outcome = 'completed' AND source_id = ?", (source_id,))
 
     def _run(self, condition: str, arguments: tuple[str | None, ...]) -> RunRow | None:
         row = self._connection.execute(
@@ -247,7 +256,39 @@ class StateStore:
     def put_resume_position(self, source_id: str, document_id: str | None) -> None:
         self._put_meta(f"resume/{source_id}", document_id)
 
-    def _meta(self, name: str):
+    # rebuild
+
+    def put_rebuilt(self, source_id: str) -> None:
+        self._put_meta(f"rebuilt/{source_id}", True)
+
+    def is_rebuilt(self, source_id: str) -> bool:
+        return self._meta(f"rebuilt/{source_id}") is True
+
+    def forget(self) -> None:
+        """Delete all that is kept of the collection, besides its runs."""
+        for table in _TABLES:
+            self._connection.execute(f"DELETE FROM {table} WHERE collection = ?", (self.collection,))
+        self._connection.execute(
+            "DELETE FROM qedge_ingest_meta WHERE substr(key, 1, length(?1)) = ?1", (f"{self.collection}/",)
+        )
+
+    def take_over(self, other: StateStore) -> None:
+        """Replace all that is kept of this collection by what is kept of `other`, which is forgotten."""
+        self.forget()
+        for table in _TABLES:
+            self._connection.execute(
+                f"UPDATE {table} SET collection = ? WHERE collection = ?", (self.collection, other.collection)
+            )
+        other.forget()
+
+    def unseen(self, source_id: str) -> int:
+        """How many documents the newest completed run did not see, and did not remove either."""
+        return self._meta(f"unseen/{source_id}") or 0
+
+    def put_unseen(self, source_id: str, count: int) -> None:
+        self._put_meta(f"unseen/{source_id}", count or None)
+
+    def _meta(self, name: str) -> Any:
         value = self._connection.execute(
             "SELECT value FROM qedge_ingest_meta WHERE key = ?", (f"{self.collection}/{name}",)
         ).get
@@ -264,7 +305,7 @@ class StateStore:
             self._connection.execute("INSERT OR REPLACE INTO qedge_ingest_meta VALUES (?, ?)", (key, json.dumps(value)))
 
 
-def _document_row(values: tuple | list) -> DocumentRow:
+def _document_row(values: Sequence[Any]) -> DocumentRow:
     row = DocumentRow(*values)
     for name in ("content_hash", "recipe_hash"):
         digest = getattr(row, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -72,7 +72,7 @@ class Database:
                 time.sleep(0.02)
 
     @contextmanager
-    def atomic(self) -> Iterator[None]:
+    def atomic(self) -> Generator[None, None, None]:
         """A write transaction; rolled back on any exception, KeyboardInterrupt included.
 
         IMMEDIATE, because a deferred transaction that reads first fails at once under a concurrent writer, whatever the
@@ -82,13 +82,13 @@ class Database:
             yield
 
     @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot(self) -> Generator[None, None, None]:
         """A read transaction: every statement in it sees the same state of the database."""
         with self._transaction("BEGIN"):
             yield
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[None]:
+    def _transaction(self, begin: str) -> Generator[None, None, None]:
         self.connection.execute(begin)
         try:
             yield

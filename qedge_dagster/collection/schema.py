@@ -21,11 +21,11 @@ __all__ = [
     "Distance",
     "FtsTokenizer",
     "check_file",
+    "copy_rows",
     "create",
     "create_collection",
     "drop_collection",
     "read_spec",
-    "recreate_vector_table",
 ]
 
 Distance = Literal["cosine", "l2"]
@@ -40,9 +40,9 @@ _TOKENIZE: dict[FtsTokenizer, str] = {
 }
 
 _COLUMNS = (
-    "_rowid key source_id document_id ordinal text heading_path content_hash char_start char_end token_count page"
-    " block_kind extractor_id media_type created_utc"
-).split()
+    *("_rowid", "key", "source_id", "document_id", "ordinal", "text", "heading_path", "content_hash"),
+    *("char_start", "char_end", "token_count", "page", "block_kind", "extractor_id", "media_type", "created_utc"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,11 @@ class CollectionSpec:
 
     def __post_init__(self) -> None:
         # The name becomes part of table names, which SQL cannot bind as parameters.
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,47}", self.name) or self.name.lower().startswith(
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,59}", self.name) or self.name.lower().startswith(
             ("sqlite_", "qedge_ingest")
         ):
             raise QedgeError(
-                6005, f"collection name {self.name!r}: letters, digits and _ only, a letter first, at most 48"
+                6005, f"collection name {self.name!r}: letters, digits and _ only, a letter first, at most 60"
             )
         if self.distance not in ("cosine", "l2"):
             raise QedgeError(6005, f"distance must be cosine or l2, not {self.distance!r}")
@@ -199,7 +199,7 @@ def check_file(database: Database, first_migration: int | None = None) -> bool:
         if first_migration is not None and version != first_migration - 1:
             raise QedgeError(
                 6007,
-                f"schema versions {first_migration} and {first_migration + 1} are asked for, but the file is at {version}",
+                f"schema versions {first_migration} and {first_migration + 1} are asked for, the file is at {version}",
                 remedy=f"use --first-migration {version + 1}, or another database file",
             )
         return False
@@ -269,15 +269,20 @@ def create_collection(database: Database, spec: CollectionSpec) -> None:
     database.connection.execute(_collection_sql(spec))
 
 
-def recreate_vector_table(database: Database, spec: CollectionSpec) -> None:
-    """Replace the vector table by an empty one of `spec`; the caller holds the transaction."""
-    database.connection.execute(f"DROP TABLE {spec.name}_vec; {_vector_table_sql(spec)}")
-
-
 def drop_collection(database: Database, name: str) -> None:
     """Drop the collection's own tables; the caller holds the transaction."""
     CollectionSpec(name)
     database.connection.execute(f"DROP TABLE {name}_vec; DROP TABLE {name}_fts; DROP TABLE {name};")
+
+
+def copy_rows(database: Database, source: str, target: str) -> None:
+    """Copy all rows and vectors of one collection into an empty one; the caller holds the transaction."""
+    for name in (source, target):
+        CollectionSpec(name)
+    database.connection.execute(
+        f"INSERT INTO {target} SELECT * FROM {source};"
+        f" INSERT INTO {target}_vec (rowid, embedding) SELECT rowid, embedding FROM {source}_vec;"
+    )
 
 
 def _is_ready(database: Database, spec: CollectionSpec) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Union
+from typing import Literal, TypeAlias
 
 from qedge_dagster.errors import Failure
 from qedge_dagster.pipeline.results import DocumentResult, RunResult
@@ -90,6 +90,7 @@ class PruneWithheld:
     """Documents that were not seen are kept, for `reason`."""
 
     reason: str
+    documents: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +98,13 @@ class RunFinished:
     result: RunResult
 
 
-Event = Union[
-    RunStarted,
-    DocumentSkipped,
-    WindowEmbedded,
-    DocumentIndexed,
-    DocumentFailed,
-    DocumentRemoved,
-    PruneWithheld,
-    RunFinished,
-]
+Event: TypeAlias = (
+    RunStarted
+    | DocumentSkipped
+    | WindowEmbedded
+    | DocumentIndexed
+    | DocumentFailed
+    | DocumentRemoved
+    | PruneWithheld
+    | RunFinished
+)

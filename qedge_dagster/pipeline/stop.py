@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import threading
+from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["StopFlag", "StopReason"]
+__all__ = ["StopFlag", "StopReason", "StopRequest"]
 
 StopReason = Literal["caller:stop", "lifecycle:stopping", "lifecycle:sleeping"]
 
 
+@dataclass(frozen=True, slots=True)
+class StopRequest:
+    """`suspended` says that the caller will go on some time; `cancelled` that a person or the system broke it off."""
+
+    outcome: Literal["suspended", "cancelled"]
+    reason: StopReason
+
+
 class StopFlag:
-    """The first reason given is kept."""
+    """The first request is kept. A single assignment, so that a signal handler may make it."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
-        self._reason: StopReason | None = None
+        self.request: StopRequest | None = None
 
-    def request(self, reason: StopReason = "caller:stop") -> None:
-        if self._reason is None:
-            self._reason = reason
-        self._event.set()
-
-    @property
-    def reason(self) -> StopReason | None:
-        return self._reason if self._event.is_set() else None
+    def set(self, request: StopRequest) -> None:
+        if self.request is None:
+            self.request = request
 
     def clear(self) -> None:
-        self._event.clear()
-        self._reason = None
+        self.request = None

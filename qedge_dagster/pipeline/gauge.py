@@ -1,0 +1,91 @@
+"""Budget and stop: asked before each document and each window, so a run ends only on a committed boundary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Literal
+
+from qedge_dagster.pipeline.events import DocumentFailed, DocumentIndexed, DocumentSkipped, Event, WindowEmbedded
+from qedge_dagster.pipeline.options import IngestionBudget
+from qedge_dagster.pipeline.stop import StopFlag
+
+__all__ = ["Gauge", "Stopped"]
+
+
+class Stopped(Exception):
+    """The run ends here, as asked."""
+
+    def __init__(self, outcome: Literal["suspended", "cancelled"], reason: str) -> None:
+        super().__init__(reason)
+        self.outcome: Literal["suspended", "cancelled"] = outcome
+        self.reason = reason
+
+
+class Gauge:
+    """Every run gets something done: the first document is looked at, and the first window embedded, whatever the
+    budget. `document_id` is where the run is, for the next one to start from."""
+
+    def __init__(self, budget: IngestionBudget, stop: StopFlag) -> None:
+        self._budget = budget
+        self._stop = stop
+        self.document_id: str | None = None
+        self._looked_at = self._worked_on = self._windows = 0
+        self._chunks = self._window_chunks = self._tokens = 0
+        self._start = time.monotonic()
+
+    @contextmanager
+    def excluded(self) -> Generator[None, None, None]:
+        """Time spent in here, such as loading the model, is not the budget's."""
+        start = time.monotonic()
+        yield
+        self._start += time.monotonic() - start
+
+    def check_stop(self) -> None:
+        if self._stop.request is not None:
+            raise Stopped(self._stop.request.outcome, self._stop.request.reason)
+
+    def before_document(self, document_id: str) -> None:
+        self.document_id = document_id
+        self.check_stop()
+        if self._looked_at > 0 and (self._windows > 0 or self._worked_on == 0):
+            self._check_duration()
+        self._looked_at += 1
+
+    def before_work(self) -> None:
+        """The document is new or changed."""
+        budget = self._budget
+        if budget.max_documents is not None and self._worked_on >= budget.max_documents:
+            raise Stopped("suspended", "budget:documents")
+        self._check_amounts()
+        self._worked_on += 1
+
+    def before_window(self) -> None:
+        self.check_stop()
+        if self._windows > 0:
+            self._check_duration()
+            self._check_amounts()
+
+    def count(self, event: Event) -> None:
+        if isinstance(event, WindowEmbedded):
+            self._windows += 1
+            self._window_chunks += event.texts
+            self._tokens += event.tokens
+        elif isinstance(event, DocumentIndexed):
+            self._chunks += event.result.chunks_added
+            self._window_chunks = 0
+        elif isinstance(event, (DocumentFailed, DocumentSkipped)):
+            self._window_chunks = 0
+
+    def _check_duration(self) -> None:
+        limit = self._budget.max_duration
+        if limit is not None and time.monotonic() - self._start >= limit:
+            raise Stopped("suspended", "budget:duration")
+
+    def _check_amounts(self) -> None:
+        budget = self._budget
+        if budget.max_chunks is not None and self._chunks + self._window_chunks >= budget.max_chunks:
+            raise Stopped("suspended", "budget:chunks")
+        if budget.max_tokens is not None and self._tokens >= budget.max_tokens:
+            raise Stopped("suspended", "budget:tokens")

@@ -1,0 +1,228 @@
+"""`IngestionPipeline`: one database and collection, opened once, run over as many sources as one likes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qedge_dagster.collection import Collection
+from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.schema import create, read_spec
+from qedge_dagster.collection.writer import CollectionWriter
+from qedge_dagster.embedding import default_embedder
+from qedge_dagster.embedding.base import Embedder
+from qedge_dagster.errors import QedgeError
+from qedge_dagster.extractors.base import Extractor
+from qedge_dagster.pipeline.diagnostics import diagnostics
+from qedge_dagster.pipeline.events import Event, RunFinished
+from qedge_dagster.pipeline.lock import run_lock
+from qedge_dagster.pipeline.options import IngestionBudget, IngestionOptions, RunOptions
+from qedge_dagster.pipeline.rebuild import MAX_NAME, abandon_rebuild, prepare_rebuild, replace_when_ready
+from qedge_dagster.pipeline.results import RunResult
+from qedge_dagster.pipeline.runner import Run
+from qedge_dagster.pipeline.stages import Stages
+from qedge_dagster.pipeline.stop import StopFlag, StopReason, StopRequest
+from qedge_dagster.sources.base import Source, check_id
+from qedge_dagster.state import StateStore
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["IngestionPipeline"]
+
+
+class IngestionPipeline:
+    """Brings documents of a source into a collection and keeps them right. Open with `open`, use as a context.
+
+    One thread at a time, except for `request_stop` and `cancel`, which any thread or signal handler may call.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        collection: str,
+        embedder: Embedder | None,
+        extractors: Sequence[Extractor],
+        options: IngestionOptions,
+    ) -> None:
+        self._database = database
+        self._state = StateStore(database, collection)
+        self._embedder = embedder
+        self._extractors = tuple(extractors)
+        self._stop = StopFlag()
+        self._reader: Collection | None = None
+        self.options = options
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | str,
+        *,
+        collection: str = "chunks",
+        embedder: Embedder | None = None,
+        extractors: Sequence[Extractor] = (),
+        options: IngestionOptions | None = None,
+    ) -> IngestionPipeline:
+        """Open or create the database at `path`; its folder must exist. The collection is made by the first run.
+
+        Without an `embedder`, the default model is loaded when it is needed. `extractors` come before the built-in
+        ones, and one with the id of a built-in replaces it.
+        Raises `QedgeError` 6002 if the file cannot be opened, 6005 for a collection name that SQL could not take, 6204
+        if it is no SQLite database.
+        """
+        if len(collection) > MAX_NAME:
+            raise QedgeError(6005, f"collection name {collection!r}: at most {MAX_NAME} characters")
+        options = options or IngestionOptions()
+        database = Database(path, synchronous=options.synchronous)
+        try:
+            read_spec(database, collection)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database, collection, embedder, extractors, options)
+
+    @cached_property
+    def stages(self) -> Stages:
+        """What the options come to for this model. Raises `QedgeError` 6001, 6003, 6004, 6005, 6153 or 6208."""
+        return Stages.resolve(self._embedder or default_embedder(), self._extractors, self.options)
+
+    @property
+    def collection(self) -> Collection:
+        """The reading side, on a connection of its own. Raises `QedgeError` 6002 before the first run."""
+        if self._reader is None:
+            self._reader = Collection.open(
+                self._database.path, self._state.collection, embedder=lambda: self.stages.embedder
+            )
+        return self._reader
+
+    # runs
+
+    def run(
+        self,
+        source: Source,
+        *,
+        budget: IngestionBudget | None = None,
+        options: RunOptions | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> RunResult:
+        """Ingest a source. `budget` replaces that of `options`. What went wrong within the run is in the result.
+
+        Raises `QedgeError` for what was wrong before it: 6008 if a run of this source is active, 6012 for another
+        model without `rebuild`, 6006, 6007, 6011, 6202, 6203, 6204 for a database that does not fit, and what
+        `stages` raises.
+        """
+        options = options or RunOptions()
+        if budget is not None:
+            options = replace(options, budget=budget)
+        return _fold(self.events(source, options), on_event)
+
+    def events(self, source: Source, options: RunOptions, *, lock_wait: float = 0.0) -> Generator[Event, None, None]:
+        """The run as it happens, `RunStarted` to `RunFinished`. A consumer that stops consuming has stopped the run, at
+        a committed boundary. `lock_wait` is how many seconds to wait for an active run to end. Raises as `run`."""
+        source_id = check_id(source.source_id, "source id")
+        stages = self.stages
+        with run_lock(self._database.path, self._state, source_id, wait_seconds=lock_wait):
+            state = self._prepare(stages, rebuild=options.rebuild)
+            run = self._new_run(state, source_id, stages.recipe.hash(), options.budget)
+            for event in run.ingest(source, stages, options):
+                if isinstance(event, RunFinished) and state is not self._state and event.result.outcome == "completed":
+                    event = self._finish_rebuild(event, stages, state, source_id)
+                yield event
+
+    def prune(self, source: Source, *, allow_empty: bool = False) -> RunResult:
+        """Remove the documents that the source no longer holds, without reading any."""
+        source_id = check_id(source.source_id, "source id")
+        self._require_collection()
+        with run_lock(self._database.path, self._state, source_id):
+            return _fold(self._new_run(self._state, source_id).prune(source, allow_empty=allow_empty))
+
+    def remove(self, source_id: str, document_ids: Iterable[str]) -> RunResult:
+        """Remove documents by id, whatever the source holds; the next run brings back those it still does."""
+        self._require_collection()
+        with run_lock(self._database.path, self._state, source_id):
+            return _fold(self._new_run(self._state, source_id).remove(document_ids))
+
+    def request_stop(self, reason: StopReason = "caller:stop") -> None:
+        """End the active run as `suspended` at its next committed boundary."""
+        self._stop.set(StopRequest("suspended", reason))
+
+    def cancel(self) -> None:
+        """End the active run as `cancelled` at its next committed boundary."""
+        self._stop.set(StopRequest("cancelled", "lifecycle:stopping"))
+
+    def diagnostics(self, *, counts: bool = False) -> dict[str, object]:
+        """Everything one asks when something looks wrong, as one flat mapping; `counts` also counts rows."""
+        return diagnostics(self._database, self._state.collection, self.stages, counts=counts)
+
+    # inside
+
+    def _prepare(self, stages: Stages, *, rebuild: bool) -> StateStore:
+        """Make the collection ready for this model. Returns the state that the run writes to: the collection's own, or
+        that of the one which is to replace it."""
+        spec, model = stages.spec(self._state.collection), stages.model()
+        recorded = self._state.model() if read_spec(self._database, spec.name) else None
+        if recorded is not None and recorded.identity != model.identity:
+            if rebuild:
+                return prepare_rebuild(self._database, spec, model)
+            create(self._database, spec)  # raises 6006 where the dimension differs as well
+            raise QedgeError(
+                6012,
+                f"collection {spec.name} was built with {recorded.profile_id!r}, this model is {model.profile_id!r}",
+            )
+        create(self._database, spec)
+        if rebuild:
+            abandon_rebuild(self._database, self._state)
+        if self._state.model() is None:
+            with self._database.atomic():
+                if self._state.model() is None:
+                    self._state.put_model(model)
+        return self._state
+
+    def _new_run(
+        self,
+        state: StateStore,
+        source_id: str,
+        recipe_hash: bytes | None = None,
+        budget: IngestionBudget = IngestionBudget.UNLIMITED,
+    ) -> Run:
+        writer = CollectionWriter(self._database, state.collection)
+        return Run(self._database, writer, state, self._state, source_id, self._stop, recipe_hash, budget)
+
+    def _finish_rebuild(self, event: RunFinished, stages: Stages, state: StateStore, source_id: str) -> RunFinished:
+        left = replace_when_ready(self._database, stages.spec(self._state.collection), self._state, state, source_id)
+        if not left:
+            return event
+        warning = f"the old model answers until these sources are rebuilt too: {', '.join(left)}"
+        return RunFinished(replace(event.result, warnings=(*event.result.warnings, warning)))
+
+    def _require_collection(self) -> None:
+        if read_spec(self._database, self._state.collection) is None:
+            raise QedgeError(6002, f"{self._database.path} holds no collection {self._state.collection!r}")
+        self._database.enable_wal()
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+        self._database.close()
+
+    def __enter__(self) -> IngestionPipeline:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _fold(events: Generator[Event, None, None], on_event: Callable[[Event], None] | None = None) -> RunResult:
+    with closing(events):
+        for event in events:
+            if on_event is not None:
+                on_event(event)
+            if isinstance(event, RunFinished):
+                return event.result
+    raise AssertionError("a run ends with RunFinished")

@@ -1,0 +1,290 @@
+"""A run over one source: order, budget, stop, prune and outcome. Yields what happened, on committed boundaries."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Generator, Iterable
+from contextlib import closing
+from typing import TypeAlias
+
+import apsw
+
+from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.seen import SeenDocuments
+from qedge_dagster.collection.writer import CollectionWriter
+from qedge_dagster.errors import SYSTEMIC_CODES, Failure, QedgeError
+from qedge_dagster.pipeline.document import DocumentProcessor, utc_now
+from qedge_dagster.pipeline.events import (
+    DocumentFailed,
+    DocumentIndexed,
+    DocumentRemoved,
+    DocumentSkipped,
+    Event,
+    PruneWithheld,
+    RunFinished,
+    RunStarted,
+    WindowEmbedded,
+)
+from qedge_dagster.pipeline.gauge import Gauge, Stopped
+from qedge_dagster.pipeline.options import IngestionBudget, RunOptions
+from qedge_dagster.pipeline.results import DocumentResult, RunOutcome, RunResult
+from qedge_dagster.pipeline.stages import Stages
+from qedge_dagster.pipeline.stop import StopFlag
+from qedge_dagster.pipeline.tally import Tally
+from qedge_dagster.sources.base import Source, SourceItem, UnlistedPart, check_id
+from qedge_dagster.state import RunRow, StateStore
+
+__all__ = ["Run"]
+
+_Listing: TypeAlias = "Generator[SourceItem | DocumentFailed, None, None]"
+
+_SYSTEMIC_FAILURES_ALLOWED = 20
+_EMBEDDING_FAILURES_ALLOWED = 3
+_REMOVALS_PER_TRANSACTION = 64
+
+
+class Run:
+    """One run. The caller holds the run lock and has made the collection ready.
+
+    `runs` keeps the run's own row, under the collection's name; `writer` and `state` belong to another collection
+    while a rebuild is prepared.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        writer: CollectionWriter,
+        state: StateStore,
+        runs: StateStore,
+        source_id: str,
+        stop: StopFlag,
+        recipe_hash: bytes | None = None,
+        budget: IngestionBudget = IngestionBudget.UNLIMITED,
+    ) -> None:
+        self.run_id = uuid.uuid4().hex
+        self._database = database
+        self._writer = writer
+        self._state = state
+        self._runs = runs
+        self._source_id = source_id
+        self._recipe_hash = recipe_hash
+        self._tally = Tally()
+        self._gauge = Gauge(budget, stop)
+        self._unlisted: list[str] = []
+        self._started = time.monotonic()
+
+    # the three kinds of run
+
+    def ingest(self, source: Source, stages: Stages, options: RunOptions) -> Generator[Event, None, None]:
+        return self._recorded(self._ingest(source, stages, options))
+
+    def prune(self, source: Source, *, allow_empty: bool) -> Generator[Event, None, None]:
+        """Enumerate, and remove what the source no longer holds; documents are not read."""
+        return self._recorded(self._prune(source, allow_empty))
+
+    def remove(self, document_ids: Iterable[str]) -> Generator[Event, None, None]:
+        """Remove documents by name, whether the source still holds them or not."""
+        return self._recorded(self._remove(document_ids))
+
+    def _ingest(self, source: Source, stages: Stages, options: RunOptions) -> Generator[Event, None, None]:
+        processor = DocumentProcessor(
+            self._database, self._writer, self._state, stages, options, self.run_id, self._source_id, self._gauge
+        )
+        self._tally.embedding = processor.windows
+        guard = _FailureGuard(options.fail_fast)
+        with SeenDocuments(self._database) as seen:
+            for item in self._from_resume_position(self._listed(source, seen)):
+                if isinstance(item, DocumentFailed):
+                    yield item
+                    continue
+                self._gauge.before_document(item.document_id)
+                for event in processor.process(item):
+                    yield event
+                    guard.check(event)
+            yield from self._sweep(seen, options.delete_missing, options.allow_empty)
+        if not guard.embedding_failed:  # a failed document's finished windows serve its next attempt
+            with self._database.atomic():
+                self._writer.clear_staged(self._source_id)
+
+    def _prune(self, source: Source, allow_empty: bool) -> Generator[Event, None, None]:
+        with SeenDocuments(self._database) as seen:
+            for item in self._listed(source, seen):
+                self._gauge.check_stop()
+                if isinstance(item, DocumentFailed):
+                    yield item
+            yield from self._sweep(seen, True, allow_empty)
+
+    # enumeration
+
+    def _listed(self, source: Source, seen: SeenDocuments) -> _Listing:
+        """The source's items, each id once; what is wrong with the listing itself becomes failures or is noted."""
+        try:
+            for item in source.items():
+                if isinstance(item, UnlistedPart):
+                    self._unlisted.append(item.location)
+                    self._tally.warnings.append(f"{item.location} could not be listed: {item.reason}")
+                    continue
+                self._tally.seen += 1
+                try:
+                    check_id(item.document_id, "document id")
+                    if not seen.add(item.document_id):
+                        raise QedgeError(6054, f"the source gave {item.document_id!r} more than once")
+                except QedgeError as error:
+                    failure = error.failure()
+                    result = DocumentResult(item.document_id, "failed", failure=failure)
+                    yield DocumentFailed(result, failure, None)
+                    continue
+                yield item
+        except (QedgeError, apsw.Error, Stopped):
+            raise
+        except Exception as error:
+            raise QedgeError(
+                6051, f"the listing broke off after {self._tally.seen} documents: {type(error).__name__}"
+            ) from error
+
+    def _from_resume_position(self, items: _Listing) -> _Listing:
+        """Start where the last run was suspended and wrap round: so a small budget reaches the end of any source."""
+        position = self._state.resume_position(self._source_id)
+        deferred: list[SourceItem] = []
+        for item in items:
+            if position is not None and isinstance(item, SourceItem):
+                if item.document_id != position:
+                    deferred.append(item)
+                    continue
+                position = None
+            yield item
+        yield from deferred
+
+    # removal
+
+    def _sweep(self, seen: SeenDocuments, delete_missing: bool, allow_empty: bool) -> Generator[Event, None, None]:
+        unseen = list(seen.unseen(self._state.collection, self._source_id))
+        withheld = None
+        if not delete_missing:
+            withheld = "documents that are gone are kept on request"
+        elif self._unlisted:
+            withheld = f"{len(self._unlisted)} part(s) of the source could not be listed"
+        elif self._tally.seen == 0 and not allow_empty:
+            withheld = "the source holds no document at all; --allow-empty empties the index on purpose"
+        if withheld is None:
+            yield from self._remove(unseen)
+        elif unseen:
+            if delete_missing:
+                self._tally.warnings.append(f"{len(unseen)} document(s) not removed: {withheld}")
+            yield PruneWithheld(withheld, len(unseen))
+        if self._state.unseen(self._source_id) != (left := len(unseen) if withheld else 0):
+            with self._database.atomic():
+                self._state.put_unseen(self._source_id, left)
+
+    def _remove(self, document_ids: Iterable[str]) -> Generator[Event, None, None]:
+        ids = list(document_ids)
+        for start in range(0, len(ids), _REMOVALS_PER_TRANSACTION):
+            self._gauge.check_stop()
+            removed: list[DocumentRemoved] = []
+            with self._database.atomic():
+                for document_id in ids[start : start + _REMOVALS_PER_TRANSACTION]:
+                    if self._state.document(self._source_id, document_id) is not None:
+                        count = self._writer.delete_document(self._source_id, document_id)
+                        self._state.delete_document(self._source_id, document_id)
+                        removed.append(DocumentRemoved(document_id, count))
+            yield from removed
+
+    # the run's own row
+
+    def _recorded(self, events: Generator[Event, None, None]) -> Generator[Event, None, None]:
+        row = RunRow(self.run_id, self._runs.collection, self._source_id, self._recipe_hash, utc_now())
+        with self._database.atomic():
+            self._runs.start_run(row)
+        outcome: RunOutcome = "completed"
+        reason: str | None = None
+        failure: Failure | None = None
+        try:
+            yield RunStarted(self.run_id, self._runs.collection, self._source_id, row.started_utc)
+            with closing(events):
+                for event in events:
+                    self._tally.count(event)
+                    self._gauge.count(event)
+                    yield event
+        except Stopped as stopped:
+            outcome, reason = stopped.outcome, stopped.reason
+        except QedgeError as error:
+            outcome, failure = "failed", error.failure()
+        except apsw.Error as error:
+            outcome, failure = "failed", Failure(6205, f"{type(error).__name__}: {error}")
+        except BaseException as error:
+            # The consumer has stopped consuming, an interrupt, or a fault of ours: recorded, and passed on.
+            cancelled = not isinstance(error, Exception)
+            self._finish("cancelled" if cancelled else "failed", None, None if cancelled else type(error).__name__)
+            raise
+        result_failure = self._finish(outcome, reason, str(failure) if failure else None)
+        failure = failure or result_failure
+        yield RunFinished(self._result("failed" if failure else outcome, reason, failure))
+
+    def _finish(self, outcome: RunOutcome, reason: str | None, error: str | None) -> Failure | None:
+        row = RunRow(
+            self.run_id,
+            self._runs.collection,
+            self._source_id,
+            self._recipe_hash,
+            "",
+            finished_utc=utc_now(),
+            outcome=outcome,
+            suspend_reason=reason,
+            documents_indexed=self._tally.indexed,
+            chunks_added=self._tally.chunks_added,
+            chunks_removed=self._tally.chunks_removed,
+            error=error,
+        )
+        try:
+            with self._database.atomic():
+                self._runs.finish_run(row)
+                self._state.put_resume_position(
+                    self._source_id, None if outcome == "completed" else self._gauge.document_id
+                )
+        except apsw.Error as problem:
+            return Failure(6205, f"the end of the run could not be recorded: {problem}")
+        return None
+
+    def _result(self, outcome: RunOutcome, reason: str | None, failure: Failure | None) -> RunResult:
+        return self._tally.result(
+            run_id=self.run_id,
+            collection=self._runs.collection,
+            source_id=self._source_id,
+            outcome=outcome,
+            suspend_reason=reason,
+            duration_seconds=round(time.monotonic() - self._started, 6),
+            recipe_hash=self._recipe_hash.hex() if self._recipe_hash else "",
+            failure=failure,
+        )
+
+
+class _FailureGuard:
+    """Ends a run whose failures look like a fault of the machine, not of the documents."""
+
+    def __init__(self, fail_fast: bool) -> None:
+        self._fail_fast = fail_fast
+        self._systemic = 0
+        self._embedding = 0
+        self.embedding_failed = False
+
+    def check(self, event: Event) -> None:
+        """Raises `QedgeError` 6010 (or the document's own code under fail-fast), or `Stopped`."""
+        if isinstance(event, (DocumentSkipped, DocumentIndexed)):
+            self._systemic = 0
+        if isinstance(event, WindowEmbedded):
+            self._embedding = 0
+        if not isinstance(event, DocumentFailed):
+            return
+        code = event.failure.code
+        if self._fail_fast and event.result.outcome == "failed":
+            raise QedgeError(code, f"{event.result.document_id}: {event.failure.message}", remedy=event.failure.remedy)
+        if code == 6206:
+            self.embedding_failed = True
+            self._embedding += 1
+            if self._embedding >= _EMBEDDING_FAILURES_ALLOWED:
+                raise Stopped("suspended", "embedding:failed")
+        if code in SYSTEMIC_CODES:
+            self._systemic += 1
+            if self._systemic >= _SYSTEMIC_FAILURES_ALLOWED:
+                raise QedgeError(6010, f"{self._systemic} documents in a row failed, the last with {code}")
