@@ -58,6 +58,9 @@ class CallableEmbedder:
     def model_hash(self) -> str | None:
         return self._fingerprint
 
+    def load(self) -> None:
+        """Nothing: the function is ready when it is given."""
+
     def embed_documents(self, texts: Sequence[str]) -> EmbeddingBatch:
         """Raises `QedgeError` 6206 unless the function gives one vector per text, 6006 where they have another
         dimension than the profile says; what the function raises passes through."""

@@ -111,6 +111,10 @@ class OnnxEmbedder:
         """xxHash128 of the model file and, where its weights are kept outside, of the file that holds them."""
         return self._model_hash
 
+    def load(self) -> None:
+        """Load the model file, if it is not loaded yet."""
+        _ = self._graph
+
     def embed_documents(self, texts: Sequence[str]) -> EmbeddingBatch:
         """Raises `QedgeError` 6206 for a text over the model's ceiling, special tokens and prefix included: cutting it
         would lose text in silence."""

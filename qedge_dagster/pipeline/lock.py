@@ -28,7 +28,9 @@ def lock_path(database: Path, collection: str, source_id: str) -> Path:
 
 
 @contextmanager
-def run_lock(database: Path, state: StateStore, source_id: str, *, wait_seconds: float = 0.0) -> Generator[None, None, None]:
+def run_lock(
+    database: Path, state: StateStore, source_id: str, *, wait_seconds: float = 0.0
+) -> Generator[None, None, None]:
     """Hold the lock of a run. The operating system releases it when the holder dies, however it dies.
 
     Raises `QedgeError` 6008 naming the active run if the lock is not free within `wait_seconds`.
