@@ -1,0 +1,80 @@
+"""How a command fails: one line on stderr and an exit code, never a traceback unless --debug asks for it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import click
+
+from qedge_dagster.cli.output import note, printable
+from qedge_dagster.errors import CATALOGUE, Failure, QedgeError
+
+if TYPE_CHECKING:
+    from qedge_dagster.state import DocumentRow
+
+__all__ = ["ExitCode", "failure_lines", "recorded_failure", "report"]
+
+_OPTIONS_INVALID = 6005
+_DOCUMENTS_SHOWN = 5
+
+
+class ExitCode(IntEnum):
+    COMPLETED = 0
+    FAILED = 1
+    USAGE = 2
+    SUSPENDED = 75  # EX_TEMPFAIL of sysexits.h: try again
+    CANCELLED = 130  # what a shell reports for Ctrl-C
+
+
+def report(error: Exception | Failure) -> ExitCode:
+    """Print `qedge: 6008 RunAlreadyActive: message. Remedy.` and return the exit code."""
+    if isinstance(error, click.UsageError):
+        command = error.ctx.command_path if error.ctx else "qedge"
+        error = Failure(_OPTIONS_INVALID, error.format_message(), f"see `{command} --help`")
+    elif isinstance(error, QedgeError):
+        error = error.failure()
+    if isinstance(error, Failure):
+        line = f"{error.code} {error.name}: {_sentence(error.message)} {_sentence(error.remedy)}"
+        code = ExitCode.USAGE if error.code == _OPTIONS_INVALID else ExitCode.FAILED
+    else:
+        line = f"unexpected {type(error).__name__}: {_sentence(str(error))} --debug shows where."
+        code = ExitCode.FAILED
+    note("qedge: " + printable(" ".join(line.split())))
+    return code
+
+
+def recorded_failure(row: DocumentRow) -> Failure | None:
+    """The failure that the state holds of a document, with the catalogue's remedy."""
+    code, _, rest = (row.error or "").partition(" ")
+    if not code.isdecimal() or int(code) not in CATALOGUE:
+        return None
+    return Failure(int(code), rest.partition(": ")[2], CATALOGUE[int(code)].remedy)
+
+
+def failure_lines(failed: Iterable[tuple[str, Failure]]) -> list[str]:
+    """Failures by code, with the remedy and the first documents. Where a code says several things, the first is shown
+    with its document."""
+    by_code: dict[int, list[tuple[str, Failure]]] = defaultdict(list)
+    for document_id, failure in failed:
+        by_code[failure.code].append((document_id, failure))
+    lines: list[str] = []
+    for _, group in sorted(by_code.items()):
+        first = group[0][1]
+        lines.append(printable(f"  {first.code} {first.name}: {len(group):,} documents. {_sentence(first.remedy)}"))
+        lines += [
+            printable(f"    {document_id}: {failure.message}") for document_id, failure in group[:_DOCUMENTS_SHOWN]
+        ]
+        if len(group) > _DOCUMENTS_SHOWN:
+            lines.append(f"    and {len(group) - _DOCUMENTS_SHOWN:,} more")
+    return lines
+
+
+def _sentence(text: str) -> str:
+    """`text` with a capital letter and a full stop."""
+    text = text.strip()
+    if not text:
+        return ""
+    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")

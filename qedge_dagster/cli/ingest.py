@@ -1,0 +1,175 @@
+"""`qedge ingest`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from qedge_dagster.cli.opening import open_pipeline
+from qedge_dagster.cli.options import chunking_options, common, group, model_options, read_chunking
+from qedge_dagster.cli.sourcing import files_source, folder_source, source_options
+
+if TYPE_CHECKING:
+    from qedge_dagster.pipeline.options import RunOptions
+    from qedge_dagster.sources.base import Source
+
+_EPILOG = """\b
+Examples:
+  qedge ingest docs --pattern '*.md' --pattern '*.txt'
+  qedge ingest docs --budget background        at most about five minutes
+  qedge ingest docs --max-documents 100 --json
+  qedge ingest report.md notes.txt             single files
+  qedge ingest docs --exclude drafts --db team.db --collection handbook
+
+Run the same command again whenever you like: unchanged documents cost one read, and only passages that changed are
+embedded. A run that was suspended or stopped goes on where it was."""
+
+budget_options = group(
+    click.option(
+        "--budget",
+        type=click.Choice(["unlimited", "quick", "background"]),
+        default="unlimited",
+        show_default=True,
+        help="How much one run may do: quick is 20 seconds, background 5 minutes. Then it is suspended (exit code 75).",
+    ),
+    click.option("--max-seconds", "max_duration", type=float, help="Suspend after this time.  [default: --budget's]"),
+    click.option(
+        "--max-documents", type=int, help="Suspend after so many new or changed documents.  [default: no limit]"
+    ),
+    click.option("--max-chunks", type=int, help="Suspend after so many new passages.  [default: no limit]"),
+    click.option(
+        "--max-tokens", "max_run_tokens", type=int, help="Suspend after so many embedded tokens.  [default: no limit]"
+    ),
+)
+
+run_options = group(
+    click.option("--force", is_flag=True, help="Process every document, changed or not."),
+    click.option(
+        "--rebuild",
+        is_flag=True,
+        help="Re-embed with another model; the old vectors answer until the new are complete.",
+    ),
+    click.option("--no-prune", is_flag=True, help="Keep documents that the folder no longer holds."),
+    click.option("--allow-empty", is_flag=True, help="Remove all documents when the folder holds none at all."),
+    click.option("--fail-fast", is_flag=True, help="Let the first document that fails end the run."),
+    click.option(
+        "--strict-recipe", is_flag=True, help="Refuse (6009) to index documents again because options changed."
+    ),
+    click.option(
+        "--trust-timestamps", is_flag=True, help="Do not read documents whose size and modification time are unchanged."
+    ),
+    click.option("--quiet", is_flag=True, help="No progress on stderr."),
+)
+
+collection_options = group(
+    click.option(
+        "--fts-tokenizer",
+        type=click.Choice(["unicode61", "porter", "trigram"]),
+        help="How a new collection splits text into words; trigram for Chinese, Japanese, Thai.  [default: unicode61]",
+    ),
+    click.option(
+        "--distance",
+        type=click.Choice(["cosine", "l2"]),
+        help="How a new collection compares vectors.  [default: cosine]",
+    ),
+    click.option(
+        "--first-migration",
+        type=int,
+        default=1,
+        show_default=True,
+        help="First of the two PRAGMA user_version numbers a new database claims.",
+    ),
+    click.option(
+        "--max-document-mib",
+        type=click.IntRange(min=1),
+        default=32,
+        show_default=True,
+        help="Largest file, in MiB. A larger one fails with 6052.",
+    ),
+    click.option("--strict-utf8", is_flag=True, help="Text files that are no UTF-8 fail with 6106."),
+    click.option(
+        "--synchronous",
+        type=click.Choice(["normal", "full"]),
+        default="normal",
+        show_default=True,
+        help="full: even a power cut loses no commit.",
+    ),
+)
+
+
+@click.command(epilog=_EPILOG, short_help="Read a folder or files into the collection.")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@source_options
+@budget_options
+@run_options
+@model_options
+@chunking_options
+@collection_options
+@common
+@click.pass_context
+def command(ctx: click.Context, database: Path, collection: str, as_json: bool, quiet: bool, **values: Any) -> None:
+    """Read one folder, or one or more files, into the collection.
+
+    Documents that the folder no longer holds are removed after a completed run, unless a part of it could not be read.
+    Files that are named one by one belong to the source "files" and are never removed; their id is the path as given.
+    """
+    from qedge_dagster.cli.interrupt import cancel_on_signals
+    from qedge_dagster.cli.progress import progress
+    from qedge_dagster.cli.summary import show_result
+
+    source, options = _source(database, values), _run_options(values)
+    pipeline = open_pipeline(
+        database,
+        collection,
+        chunking=read_chunking(values),
+        **{
+            name: values[name]
+            for name in ("model", "profile", "distance", "fts_tokenizer", "first_migration", "synchronous")
+        },
+        max_document_bytes=values["max_document_mib"] * 1024 * 1024,
+    )
+    with pipeline, cancel_on_signals(pipeline.cancel), progress(quiet=quiet) as count:
+        result = pipeline.run(source, options=options, on_event=count)
+    ctx.exit(show_result(result, as_json=as_json))
+
+
+def _source(database: Path, values: Mapping[str, Any]) -> Source:
+    paths: list[Path] = list(values["paths"])
+    folders = [path for path in paths if path.is_dir()]
+    if len(paths) > 1 and folders:
+        raise click.UsageError(f"give one folder or several files, not {len(paths)} paths with {folders[0]} among them")
+    selection = ("patterns", "exclude", "include_hidden")
+    if folders or not paths[0].exists():
+        return folder_source(
+            paths[0], database, source_id=values["source_id"], **{name: values[name] for name in selection}
+        )
+    if any(values[name] for name in selection):
+        raise click.UsageError("--pattern, --exclude and --hidden select from a folder, not from files given by name")
+    return files_source(paths, values["source_id"])
+
+
+def _run_options(values: Mapping[str, Any]) -> RunOptions:
+    from qedge_dagster.pipeline.options import IngestionBudget, RunOptions
+
+    budget: IngestionBudget = getattr(IngestionBudget, values["budget"].upper())
+    limits = {
+        "max_duration": values["max_duration"],
+        "max_documents": values["max_documents"],
+        "max_chunks": values["max_chunks"],
+        "max_tokens": values["max_run_tokens"],
+    }
+    names_a_folder = len(values["paths"]) == 1 and not values["paths"][0].is_file()
+    return RunOptions(
+        budget=replace(budget, **{name: limit for name, limit in limits.items() if limit is not None}),
+        force=values["force"],
+        rebuild=values["rebuild"],
+        delete_missing=names_a_folder and not values["no_prune"],
+        allow_empty=values["allow_empty"],
+        fail_fast=values["fail_fast"],
+        strict_recipe=values["strict_recipe"],
+        trust_timestamps=values["trust_timestamps"],
+    )

@@ -1,0 +1,133 @@
+"""`qedge search`."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from qedge_dagster.cli.opening import load_embedder
+from qedge_dagster.cli.options import common, model_options
+from qedge_dagster.cli.output import cells, emit, emit_json, fit, note, printable, terminal_width
+
+if TYPE_CHECKING:
+    from qedge_dagster.collection import Hit
+
+_INDENT = "     "
+_SNIPPET_LINES = 3
+
+_EPILOG = """\b
+Examples:
+  qedge search "water damage" --keywords roof --keywords leak
+  qedge search "how is the pump started?" --top 3 --json
+  qedge search --mode keyword "GROUND FAULT"
+  qedge search insurance --filter "document_id=contracts/*" --filter page=2..9
+
+\b
+Filters, all of which must hold:
+  media_type=text/markdown       equal
+  document_id=a.md,b.md          one of several
+  document_id=notes/*            begins with
+  page=3..7  page=3..  page=..7  from, to"""
+
+
+@click.command(epilog=_EPILOG, short_help="Find the passages that answer a question.")
+@click.argument("query", nargs=-1, required=True)
+@click.option(
+    "--keywords",
+    multiple=True,
+    help="Word or phrase for the keyword half. May be repeated.  [default: the words of QUERY]",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["hybrid", "vector", "keyword"]),
+    default="hybrid",
+    show_default=True,
+    help="By meaning (vector), by words (keyword, needs no model), or both.",
+)
+@click.option("--top", type=click.IntRange(1, 4096), default=10, show_default=True, help="How many passages.")
+@click.option("--filter", "filters", multiple=True, help="Search only passages that match. May be repeated.")
+@model_options
+@common
+def command(
+    query: tuple[str, ...],
+    keywords: tuple[str, ...],
+    mode: str,
+    top: int,
+    filters: tuple[str, ...],
+    model: Path | None,
+    profile: str | None,
+    database: Path,
+    collection: str,
+    as_json: bool,
+) -> None:
+    """Find the passages that answer QUERY, best first.
+
+    The score of a hybrid search is 1.0 for a passage that both halves put first. Scores of different modes cannot be
+    compared.
+    """
+    from qedge_dagster.collection import Collection, Filter
+
+    if keywords and mode == "vector":
+        raise click.UsageError("--keywords has no effect with --mode vector")
+    text = " ".join(query)
+    condition = Filter.parse(*filters) if filters else None
+    with Collection.open(database, collection, embedder=lambda: load_embedder(model, profile)) as opened:
+        if mode == "hybrid":
+            hits = opened.hybrid_search(text, list(keywords) or None, top, condition)
+        elif mode == "vector":
+            hits = opened.search(text, top=top, filter=condition)
+        else:
+            hits = opened.keyword_search(list(keywords) or text, top=top, filter=condition)
+    if as_json:
+        emit_json([_as_dict(hit) for hit in hits])
+    elif hits:
+        width = terminal_width()
+        words = [word.lower() for word in re.findall(r"\w{3,}", " ".join([text, *keywords]))]
+        emit("\n\n".join(_shown(rank, hit, width, words) for rank, hit in enumerate(hits, start=1)))
+    else:
+        note("nothing found")
+
+
+def _as_dict(hit: Hit) -> dict[str, object]:
+    chunk = hit.chunk
+    return {
+        "score": hit.score,
+        "document_id": chunk.document_id,
+        "breadcrumb": chunk.breadcrumb,
+        "text": chunk.text,
+        "page": chunk.page,
+        "char_start": chunk.char_start,
+        "char_end": chunk.char_end,
+        "vector_rank": hit.vector_rank,
+        "keyword_rank": hit.keyword_rank,
+    }
+
+
+def _shown(rank: int, hit: Hit, width: int, words: list[str]) -> str:
+    chunk = hit.chunk
+    head = f"{rank:>3}. {hit.score:.4f}  "
+    page = f"  page {chunk.page}" if chunk.page > 0 else ""
+    lines = [head + fit(printable(chunk.document_id), width - len(head) - len(page), keep_end=True) + page]
+    if chunk.breadcrumb:
+        lines.append(_INDENT + fit(printable(chunk.breadcrumb), width - len(_INDENT), keep_end=True))
+    lines.extend(_INDENT + line for line in _snippet(chunk.text, words, width - len(_INDENT)))
+    return "\n".join(lines)
+
+
+def _snippet(text: str, words: list[str], width: int) -> list[str]:
+    """A few lines of `text`, from a little before the first of `words` that it holds."""
+    flat = printable(" ".join(text.split()))
+    found = [position for word in words if (position := flat.lower().find(word)) >= 0]
+    room = width * _SNIPPET_LINES
+    start = 0
+    if cells(flat) > room and found:
+        start = max(0, min(min(found) - width // 2, len(flat) - room))
+        start = flat.find(" ", start) + 1 if start else 0
+    shown = fit(("…" if start else "") + flat[start:], room - width // 4)
+    if cells(shown) > len(shown):  # wide characters: textwrap counts characters
+        width //= 2
+    return textwrap.wrap(shown, width, max_lines=_SNIPPET_LINES, placeholder="…")

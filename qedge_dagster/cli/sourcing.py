@@ -1,0 +1,69 @@
+"""PATH arguments → a source."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from qedge_dagster.cli.options import group
+from qedge_dagster.errors import QedgeError
+
+if TYPE_CHECKING:
+    from qedge_dagster.sources import FilesSource, FolderSource
+
+__all__ = ["files_source", "folder_source", "source_options"]
+
+#: Files named one by one are one source, so that naming the same file again finds its state.
+_FILES_SOURCE_ID = "files"
+
+source_options = group(
+    click.option(
+        "--pattern",
+        "patterns",
+        multiple=True,
+        help="Take only files whose name matches, such as '*.md'; with a / in it, whose path does. May be repeated."
+        "  [default: every file]",
+    ),
+    click.option(
+        "--exclude", multiple=True, help="Leave out files and folders that match, such as drafts. May be repeated."
+    ),
+    click.option(
+        "--source-id",
+        help="Name of the source. It must stay the same from run to run.  [default: the path of the folder]",
+    ),
+    click.option("--hidden", "include_hidden", is_flag=True, help="Take hidden files and folders too."),
+)
+
+
+def folder_source(
+    path: Path,
+    database: Path,
+    *,
+    patterns: Sequence[str],
+    exclude: Sequence[str],
+    source_id: str | None,
+    include_hidden: bool,
+) -> FolderSource:
+    """Where the database lies in the folder, its own files are no documents."""
+    from qedge_dagster.sources import FolderSource
+
+    exclude = list(exclude)
+    if database.resolve().is_relative_to(path.resolve()):
+        # The leading / ties the pattern to the root of the source.
+        own = "/" + glob.escape(database.resolve().relative_to(path.resolve()).as_posix())
+        exclude += [own, own + "-*"]
+    return FolderSource(path, patterns or "*", exclude=exclude, source_id=source_id, include_hidden=include_hidden)
+
+
+def files_source(paths: Sequence[Path], source_id: str | None) -> FilesSource:
+    """Raises `QedgeError` 6051 for a file that is not there: it was named on purpose."""
+    from qedge_dagster.sources import FilesSource
+
+    for path in paths:
+        if not path.exists():
+            raise QedgeError(6051, f"there is no file or folder {path}")
+    return FilesSource(paths, source_id or _FILES_SOURCE_ID)
