@@ -12,7 +12,7 @@ from qedge_dagster.embedding.profiles import ModelProfile
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.hashing import content_hash
 
-__all__ = ["ChunkBudget", "ChunkDraft", "Chunker", "ChunkerName", "ChunkingOptions", "embed_text"]
+__all__ = ["ChunkBudget", "ChunkDraft", "Chunker", "ChunkerName", "ChunkingOptions", "Overflow", "embed_text"]
 
 ChunkerName = Literal["auto", "markdown-heading", "plain", "token-window"]
 Overflow = Literal["split", "truncate", "throw"]
@@ -39,7 +39,9 @@ class ChunkingOptions:
         if self.overlap is not None and self.overlap < 0:
             raise QedgeError(6005, f"overlap must not be negative, not {self.overlap}")
         if self.heading_path_token_budget < 0:
-            raise QedgeError(6005, f"heading_path_token_budget must not be negative, not {self.heading_path_token_budget}")
+            raise QedgeError(
+                6005, f"heading_path_token_budget must not be negative, not {self.heading_path_token_budget}"
+            )
         if self.max_tokens is not None:
             _check_proportions(6005, self.max_tokens, self.overlap, self.min_tokens)
         if not self.split_levels or not set(self.split_levels) <= set(range(1, 7)):

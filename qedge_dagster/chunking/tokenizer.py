@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
@@ -16,7 +17,9 @@ from qedge_dagster.errors import QedgeError
 if TYPE_CHECKING:
     import tokenizers
 
-__all__ = ["HuggingFaceTokenizer", "Tokenizer"]
+__all__ = ["HuggingFaceTokenizer", "Tokenizer", "separates_at_white_space"]
+
+_SLICE_CHARACTERS = 16 * 1024
 
 
 class Tokenizer(Protocol):
@@ -44,7 +47,7 @@ class Tokenizer(Protocol):
     def count_batch(self, texts: Sequence[str]) -> list[int]: ...
 
     def offsets(self, text: str) -> np.ndarray:
-        """int64 of shape (tokens, 2): start and end of each token, without special tokens."""
+        """int32 of shape (tokens, 2): start and end of each token, without special tokens, in order."""
         ...
 
 
@@ -98,21 +101,59 @@ class HuggingFaceTokenizer:
         return [len(e) for e in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def offsets(self, text: str) -> np.ndarray:
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
-        flat = np.fromiter(chain.from_iterable(encoding.offsets), dtype=np.int64, count=2 * len(encoding))
-        return flat.reshape(-1, 2)
+        """A long text is encoded in slices that end at a line break, or at least at white space, so that the library's
+        Encoding objects (over 100 bytes a token) never exist for all of it. Smaller slices are also faster."""
+        parts: list[np.ndarray] = []
+        start = 0
+        while start < len(text):
+            stop = _slice_end(text, start)
+            encoding = self._tokenizer.encode(text[start:stop], add_special_tokens=False)
+            flat = np.fromiter(chain.from_iterable(encoding.offsets), dtype=np.int32, count=2 * len(encoding))
+            parts.append(flat.reshape(-1, 2) + np.int32(start))
+            start = stop
+        return np.concatenate(parts) if parts else np.zeros((0, 2), dtype=np.int32)
+
+    @cached_property
+    def separates_at_white_space(self) -> bool:
+        """Whether tokens never hold or cross a blank, tab or line break, so that counts add up there. Known of BERT's
+        WordPiece; false where it is not known."""
+        config = json.loads(self._tokenizer.to_str())
+        return (
+            config["model"]["type"] == "WordPiece"
+            and (config["normalizer"] or {}).get("type") == "BertNormalizer"
+            and (config["pre_tokenizer"] or {}).get("type") == "BertPreTokenizer"
+            and all(
+                not (token["lstrip"] or token["rstrip"] or token["content"].split() != [token["content"]])
+                for token in config["added_tokens"]
+            )
+        )
+
+
+def separates_at_white_space(tokenizer: Tokenizer) -> bool:
+    """Whether a text that is parted at a blank, tab or line break has as many tokens as its parts."""
+    return isinstance(tokenizer, HuggingFaceTokenizer) and tokenizer.separates_at_white_space
+
+
+def _slice_end(text: str, start: int) -> int:
+    stop = start + _SLICE_CHARACTERS
+    if stop >= len(text):
+        return len(text)
+    for white in "\n ":
+        if (end := text.rfind(white, start, stop)) > start:
+            return end
+    return stop
 
 
 def _bert_wordpiece(vocabulary: Path) -> tokenizers.Tokenizer:
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-    tokenizer = Tokenizer(models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]"))
+    tokenizer = Tokenizer(models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]"))  # noqa: S106 - no password
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
-    special = [(token, tokenizer.token_to_id(token)) for token in ("[SEP]", "[CLS]")]
-    if any(identifier is None for _, identifier in special):
+    separator, classifier = tokenizer.token_to_id("[SEP]"), tokenizer.token_to_id("[CLS]")
+    if separator is None or classifier is None:
         raise ValueError("the vocabulary lacks [CLS] or [SEP]")
-    tokenizer.post_processor = processors.BertProcessing(*special)
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", separator), ("[CLS]", classifier))
     tokenizer.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
     return tokenizer
