@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from qedge_dagster.cli.failure import failure_lines, recorded_failure
 from qedge_dagster.cli.opening import open_state
 from qedge_dagster.cli.options import common
 from qedge_dagster.cli.output import emit, emit_json, printable, table
-from qedge_dagster.cli.failure import failure_lines, recorded_failure
 from qedge_dagster.errors import Failure
 
 if TYPE_CHECKING:
