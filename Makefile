@@ -11,7 +11,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 DOCS ?= examples/docs
-QUESTION ?= How often should the filter be cleaned?
+QUESTION ?= How often is the sand filter changed?
 TESTS ?=
 
 NEW_ENOUGH := import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))
