@@ -19,7 +19,7 @@ from qedge_dagster.collection.export import export_parquet
 from qedge_dagster.collection.filters import All, Equal, Filter
 from qedge_dagster.collection.schema import CollectionSpec, check_file
 from qedge_dagster.collection.search import MAX_DEPTH, Lane, fuse, keyword_lane, load_chunks, vector_lane
-from qedge_dagster.collection.snapshot import collection_snapshot, open_snapshot
+from qedge_dagster.collection.snapshot import collection_snapshot, open_snapshot, read_errors
 from qedge_dagster.embedding.base import model_identity
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.state import StateStore
@@ -79,7 +79,8 @@ class Collection:
         """
         database = Database(path, read_only=True)
         try:
-            known = check_file(database)
+            with read_errors(database.path):
+                known = check_file(database)
             collection = cls(database, name, embedder)
             collection.spec()
             if not known:
@@ -195,8 +196,8 @@ class Collection:
         _check_count("depth", depth)
         if depth < top:
             raise QedgeError(6005, f"depth {depth} is under top {top}")
-        if not (k >= 0 and all(0 <= weight < math.inf for weight in weights) and sum(weights) > 0):
-            raise QedgeError(6005, f"k must not be negative, nor weights, nor both weights 0: k {k}, weights {weights}")
+        if not (0 <= k < math.inf and all(weight >= 0 for weight in weights) and 0 < sum(weights) < math.inf):
+            raise QedgeError(6005, f"k {k} and weights {weights}: none negative or infinite, one weight at least above 0")
         if keywords is None:
             if not isinstance(text, str):
                 raise QedgeError(6005, "hybrid search with a vector needs keywords")

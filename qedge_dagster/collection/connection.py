@@ -55,6 +55,8 @@ class Database:
             self.connection.pragma("schema_version")  # the first read: fails here if this is no SQLite file
         except apsw.NotADBError as error:
             raise QedgeError(6204, f"{self.path} is not an SQLite database") from error
+        except apsw.CorruptError as error:
+            raise QedgeError(6204, f"{self.path} is damaged: {error}") from error
         except apsw.CantOpenError as error:
             raise QedgeError(6002, f"{self.path} cannot be opened: {error}") from error
         except apsw.ExtensionLoadingError as error:

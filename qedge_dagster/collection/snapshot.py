@@ -12,25 +12,31 @@ from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.schema import CollectionSpec, read_spec
 from qedge_dagster.errors import QedgeError
 
-__all__ = ["collection_snapshot", "open_snapshot"]
+__all__ = ["collection_snapshot", "open_snapshot", "read_errors"]
+
+
+@contextmanager
+def read_errors(path: Path) -> Generator[None]:
+    """What SQLite raises, as `QedgeError` 6204 if the file is damaged, else 6002."""
+    try:
+        yield
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise QedgeError(6204, f"{path} is damaged: {error}") from error
+    except apsw.Error as error:
+        raise QedgeError(6002, f"{path} cannot be read: {error}") from error
 
 
 @contextmanager
 def collection_snapshot(database: Database, name: str) -> Generator[CollectionSpec]:
     """A read transaction, with the spec that holds in it: a rebuild by another process may change it between two.
 
-    Raises `QedgeError` 6002 if there is no such collection or the file cannot be read, 6204 if it is damaged.
+    Raises `QedgeError` 6002 if there is no such collection, and what `read_errors` raises.
     """
-    try:
-        with database.snapshot():
-            spec = read_spec(database, name)
-            if spec is None:
-                raise QedgeError(6002, f"{database.path} holds no collection {name}")
-            yield spec
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise QedgeError(6204, f"{database.path} is damaged: {error}") from error
-    except apsw.Error as error:
-        raise QedgeError(6002, f"{database.path} cannot be read: {error}") from error
+    with read_errors(database.path), database.snapshot():
+        spec = read_spec(database, name)
+        if spec is None:
+            raise QedgeError(6002, f"{database.path} holds no collection {name}")
+        yield spec
 
 
 @contextmanager

@@ -29,6 +29,9 @@ class HashEmbedder:
         self.profile = ModelProfile(identifier, dimensions, 256)
         self.queries = 0
 
+    def load(self) -> None:
+        """There is nothing to load."""
+
     def embed_documents(self, texts: Sequence[str]) -> EmbeddingBatch:
         return EmbeddingBatch(np.stack([self._vector(text) for text in texts]), tokens=len(texts))
 

@@ -15,7 +15,24 @@ from qedge_dagster.collection.filters import FILTER_COLUMNS, All
 from qedge_dagster.errors import QedgeError
 from tests.collection.support import HashEmbedder, build, row
 
-EDGES = ["", "a", "A", "ab", "a%", "a_", "a%b", "ä", "\ud7ff", "\ue000", "\U0010ffff", "a\U0010ffff", "'", "\\", "a,b", "a\0b"]
+EDGES = [
+    "",
+    "a",
+    "A",
+    "ab",
+    "a%",
+    "a_",
+    "a%b",
+    "ä",
+    "\ud7ff",
+    "\ue000",
+    "\U0010ffff",
+    "a\U0010ffff",
+    "'",
+    "\\",
+    "a,b",
+    "a\0b",
+]
 NUMBERS = st.integers(-2, 6)
 NAMES = st.one_of(st.sampled_from(EDGES), st.text("ab%_\U0010ffff", max_size=4))
 TEXT_COLUMNS = ("document_id", "heading_path", "media_type")
@@ -156,7 +173,12 @@ def test_in_takes_thousands_of_values(collection, rows):
 def test_values_are_never_sql(collection, rows):
     """A value that looks like SQL is compared, not run."""
     hostile = "x' OR 1=1; DROP TABLE chunks; --"
-    for wanted in (Equal("key", hostile), Prefix("key", hostile), In("key", [hostile]), Range("key", "~", hostile + "~")):
+    for wanted in (
+        Equal("key", hostile),
+        Prefix("key", hostile),
+        In("key", [hostile]),
+        Range("key", "~", hostile + "~"),
+    ):
         assert collection.keyword_search("roof", filter=wanted) == []
     assert collection.chunk_count() == len(rows)
 

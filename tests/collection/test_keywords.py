@@ -31,14 +31,37 @@ def search():
         expression = match_expression(keywords, tokenizer)
         if expression is None:
             return []
-        rows = connection.execute(f"SELECT rowid FROM {tokenizer} WHERE {tokenizer} MATCH ? ORDER BY rowid", (expression,))
+        rows = connection.execute(
+            f"SELECT rowid FROM {tokenizer} WHERE {tokenizer} MATCH ? ORDER BY rowid", (expression,)
+        )
         return [rowid for (rowid,) in rows]
 
     return run
 
 
 NASTY = [
-    *("", " ", '"', '""', "'", "*", ":", "(", ")", "^", "-", "+", "NEAR", "OR", "AND", "NOT", "\0", "\ud800", "🙂", "👨‍👩‍👧"),
+    *(
+        "",
+        " ",
+        '"',
+        '""',
+        "'",
+        "*",
+        ":",
+        "(",
+        ")",
+        "^",
+        "-",
+        "+",
+        "NEAR",
+        "OR",
+        "AND",
+        "NOT",
+        "\0",
+        "\ud800",
+        "🙂",
+        "👨‍👩‍👧",
+    ),
     *('text:"', "text : roof", "{text} : roof", "NEAR(a b, 1)", "a OR", "^roof", 'roof"', "--", "/*", "a" * 10_000),
     *("x " * 5_000, "\u0301", "\u200b", "'; DROP TABLE unicode61; --", "a\0b", "roof\ud800leak", "\U0010ffff"),
 ]
