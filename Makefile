@@ -1,9 +1,10 @@
 # `make demo` and `make test` are all the set-up there is: each makes .venv first where it is missing or out of date.
-#   PYTHON=python3.12   the interpreter to build .venv with (default: the first on PATH that is new enough)
+#   PYTHON=python3.12   the interpreter to build .venv with (default: the first on PATH that is new enough);
+#                       `make clean` first where .venv exists already
 #   DOCS=folder         the documents of `make demo` (default: examples/docs)
 #   QUESTION="…"        the question that `make demo` asks
 
-SHELL := /bin/bash
+SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
@@ -19,18 +20,20 @@ NEW_ENOUGH := import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14)
 .PHONY: help setup demo test test-long test-pythons lint types bench install-table clean
 
 help:
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | column -t -s $$'\t'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP) ## make .venv with everything in it
 
 # pip is brought up to the pinned version first: the one that comes with an older Python knows no dependency groups.
 $(STAMP): pyproject.toml constraints.txt
-	@python=""; for candidate in $(if $(PYTHON),$(PYTHON),python3 python3.13 python3.12 python3.11 python3.10); do \
-		if "$$candidate" -c '$(NEW_ENOUGH)' 2>/dev/null; then python="$$candidate"; break; fi; \
-	done; \
-	if [ -z "$$python" ]; then echo "Python 3.10 to 3.13 is needed; say which with PYTHON=…" >&2; exit 1; fi; \
-	echo "Making $(VENV) with $$("$$python" --version)"; \
-	"$$python" -m venv --clear $(VENV)
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+		python=""; for candidate in $(if $(PYTHON),$(PYTHON),python3 python3.13 python3.12 python3.11 python3.10); do \
+			if "$$candidate" -c '$(NEW_ENOUGH)' 2>/dev/null; then python="$$candidate"; break; fi; \
+		done; \
+		if [ -z "$$python" ]; then echo "Python 3.10 to 3.13 is needed; say which with PYTHON=…" >&2; exit 1; fi; \
+		echo "Making $(VENV) with $$("$$python" --version)"; \
+		"$$python" -m venv --clear $(VENV); \
+	fi
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt \
 		--editable '.[all]' --group dev

@@ -189,15 +189,15 @@ class _Graph:
     """A loaded model: token ids and mask in, token vectors (3-D) or sentence vectors (2-D) out."""
 
     def __init__(self, model: Path, profile: ModelProfile, threads: int) -> None:
-        import onnxruntime
-
-        runtime = cast("Any", onnxruntime)  # it has no types
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.log_severity_level = _SILENT
-        # Threads that spin between calls take a core from whoever shares the machine, and gain nothing measurable here.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
+            import onnxruntime
+
+            runtime = cast("Any", onnxruntime)  # it has no types
+            options = runtime.SessionOptions()
+            options.intra_op_num_threads = threads
+            options.log_severity_level = _SILENT
+            # Threads that spin between calls take a core from whoever shares the machine, for nothing measurable here.
+            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
             runtime.disable_telemetry_events()
             self._session: Any = runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # ONNX Runtime's exceptions share no base class

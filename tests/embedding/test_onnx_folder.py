@@ -106,7 +106,7 @@ def recorded_shapes() -> Iterator[list[tuple[int, int]]]:
 
 
 @given(lengths=st.lists(st.integers(0, 500), max_size=60))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_batches(long_model: OnnxEmbedder, lengths: list[int]) -> None:
     """Any mixture of lengths is fed in calls of at most 2,048 padded tokens and comes back in the order given."""
     with recorded_shapes() as shapes:

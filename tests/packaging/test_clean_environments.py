@@ -1,0 +1,68 @@
+"""The wheel in environments that hold nothing else: without extras, and with each extra alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.packaging import first_document
+from tests.packaging.conftest import ROOT
+
+pytestmark = pytest.mark.long
+
+#: The library that each extra brings.
+BRINGS = {"onnx": "onnxruntime", "pdf": "pdfminer", "docx": "docx2txt", "ui": "dagster_webserver"}
+EMBED_BY_DEFAULT = "from qedge_dagster.embedding import default_embedder as d; print(d().embed_query('boat').shape)"
+
+
+def make_environment(folder: Path, requirement: str) -> Path:
+    """A virtual environment with one requirement, and its Python."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    subprocess.run([*pip, "--constraint", str(ROOT / "constraints.txt"), requirement], check=True)
+    return python
+
+
+def run(python: Path, *arguments: str, cwd: Path) -> str:
+    """Output of that Python, isolated from this checkout and from the user's packages."""
+    done = subprocess.run([str(python), "-I", *arguments], capture_output=True, text=True, cwd=cwd, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def installed(python: Path, cwd: Path) -> set[str]:
+    """The extras whose library that Python finds."""
+    code = f"from importlib.util import find_spec as f; print(*(e for e, m in {BRINGS}.items() if f(m)))"
+    return set(run(python, "-c", code, cwd=cwd).split())
+
+
+def ingest_first_document(python: Path, folder: Path) -> str:
+    return run(python, str(Path(first_document.__file__)), str(folder), cwd=folder)
+
+
+def test_no_extras(wheel: Path, tmp_path: Path) -> None:
+    """The bare wheel, away from the checkout, ingests one Markdown document with an embedder of one's own; without one
+    the command says in one line which extra is missing."""
+    python = make_environment(tmp_path / "venv", str(wheel))
+    assert installed(python, tmp_path) == set()
+    assert ingest_first_document(python, tmp_path) == ""
+    qedge = [str(python.with_name("qedge")), "ingest", "documents", "--db", "other.db"]
+    refused = subprocess.run(qedge, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert refused.returncode == 1
+    assert "6208" in refused.stderr
+    assert 'pip install "qedge-dagster[onnx]"' in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("extra", BRINGS)
+def test_one_extra_alone(wheel: Path, tmp_path: Path, extra: str) -> None:
+    """Each extra brings its own library and no other's, and the first document is ingested as without it."""
+    python = make_environment(tmp_path / "venv", f"qedge-dagster[{extra}] @ {wheel.as_uri()}")
+    assert installed(python, tmp_path) == {extra}
+    assert ingest_first_document(python, tmp_path) == ""
+    if extra == "onnx":
+        assert run(python, "-c", EMBED_BY_DEFAULT, cwd=tmp_path) == "(384,)"
