@@ -249,12 +249,14 @@ class StateStore:
     def put_model(self, record: ModelRecord) -> None:
         self._put_meta("model", {"identity": record.identity, "profile_id": record.profile_id})
 
-    def resume_position(self, source_id: str) -> str | None:
-        """The document at which the last suspended run of this source stopped."""
-        return self._meta(f"resume/{source_id}")
+    def resume_position(self, source_id: str, chain: str) -> str | None:
+        """The document at which the last run of this source was suspended, if that run was of the same `chain`: the
+        recipe and what else decides which documents need work."""
+        position = self._meta(f"resume/{source_id}")
+        return position["document_id"] if position and position["chain"] == chain else None
 
-    def put_resume_position(self, source_id: str, document_id: str | None) -> None:
-        self._put_meta(f"resume/{source_id}", document_id)
+    def put_resume_position(self, source_id: str, chain: str, document_id: str | None) -> None:
+        self._put_meta(f"resume/{source_id}", document_id and {"chain": chain, "document_id": document_id})
 
     # rebuild
 

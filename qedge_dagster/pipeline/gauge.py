@@ -49,9 +49,14 @@ class Gauge:
     def before_document(self, document_id: str) -> None:
         self.document_id = document_id
         self.check_stop()
-        if self._looked_at > 0 and (self._windows > 0 or self._worked_on == 0):
-            self._check_duration()
+        if self.out_of_time():
+            raise Stopped("suspended", "budget:duration")
         self._looked_at += 1
+
+    def out_of_time(self) -> bool:
+        """Whether the next document would be past the budget's duration."""
+        something_done = self._looked_at > 0 and (self._windows > 0 or self._worked_on == 0)
+        return something_done and self._duration_over()
 
     def before_work(self) -> None:
         """The document is new or changed."""
@@ -64,7 +69,8 @@ class Gauge:
     def before_window(self) -> None:
         self.check_stop()
         if self._windows > 0:
-            self._check_duration()
+            if self._duration_over():
+                raise Stopped("suspended", "budget:duration")
             self._check_amounts()
 
     def count(self, event: Event) -> None:
@@ -78,10 +84,9 @@ class Gauge:
         elif isinstance(event, (DocumentFailed, DocumentSkipped)):
             self._window_chunks = 0
 
-    def _check_duration(self) -> None:
+    def _duration_over(self) -> bool:
         limit = self._budget.max_duration
-        if limit is not None and time.monotonic() - self._start >= limit:
-            raise Stopped("suspended", "budget:duration")
+        return limit is not None and time.monotonic() - self._start >= limit
 
     def _check_amounts(self) -> None:
         budget = self._budget

@@ -72,11 +72,13 @@ class Run:
         self._tally = Tally()
         self._gauge = Gauge(budget, stop)
         self._unlisted: list[str] = []
+        self._chain = recipe_hash.hex() if recipe_hash else ""
         self._started = time.monotonic()
 
     # the three kinds of run
 
     def ingest(self, source: Source, stages: Stages, options: RunOptions) -> Generator[Event, None, None]:
+        self._chain += "/force" if options.force else ""
         return self._recorded(self._ingest(source, stages, options))
 
     def prune(self, source: Source, *, allow_empty: bool) -> Generator[Event, None, None]:
@@ -144,17 +146,30 @@ class Run:
             ) from error
 
     def _from_resume_position(self, items: _Listing) -> _Listing:
-        """Start where the last run was suspended and wrap round: so a small budget reaches the end of any source."""
-        position = self._state.resume_position(self._source_id)
-        deferred: list[SourceItem] = []
+        """Start where the last run was suspended and wrap round: so a small budget reaches the end of any source.
+
+        What lies before that place, the suspended runs have covered. So if time runs out while it is read again, the
+        run is complete nevertheless: else a budget shorter than one reading of everything would never be.
+        """
+        position = self._state.resume_position(self._source_id, self._chain)
+        covered: list[SourceItem] = []
         for item in items:
             if position is not None and isinstance(item, SourceItem):
                 if item.document_id != position:
-                    deferred.append(item)
+                    covered.append(item)
                     continue
                 position = None
             yield item
-        yield from deferred
+        if position is not None:  # it is gone
+            yield from covered
+            return
+        for number, item in enumerate(covered):
+            if self._gauge.out_of_time():
+                self._tally.warnings.append(
+                    f"{len(covered) - number} document(s) that the suspended runs before covered were not read again"
+                )
+                return
+            yield item
 
     # removal
 
@@ -240,7 +255,7 @@ class Run:
             with self._database.atomic():
                 self._runs.finish_run(row)
                 self._state.put_resume_position(
-                    self._source_id, None if outcome == "completed" else self._gauge.document_id
+                    self._source_id, self._chain, None if outcome == "completed" else self._gauge.document_id
                 )
         except apsw.Error as problem:
             return Failure(6205, f"the end of the run could not be recorded: {problem}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.sources.base import SourceItem, UnlistedPart, check_id
@@ -16,6 +16,9 @@ __all__ = ["BUFFER_BYTES", "ItemsSource", "StreamSource", "reopenable"]
 BUFFER_BYTES = 4 * 1024 * 1024
 
 
+_Items: TypeAlias = "Iterable[SourceItem | UnlistedPart]"
+
+
 class ItemsSource:
     """Items that the caller makes: a list or tuple, or a function that lists them afresh on each call.
 
@@ -23,7 +26,7 @@ class ItemsSource:
     called twice, and acquires what it needs on each call. An item of unknown size is measured while it is hashed.
     """
 
-    def __init__(self, items: Iterable[SourceItem] | Callable[[], Iterable[SourceItem]], source_id: str) -> None:
+    def __init__(self, items: _Items | Callable[[], _Items], source_id: str) -> None:
         """Raises `QedgeError` 6055 for an unusable source id, 6005 for a generator: it could be listed only once, and
         would look empty from then on."""
         self.source_id = check_id(source_id, "source id")
@@ -38,7 +41,7 @@ class ItemsSource:
         try:
             for item in self._list():
                 begun = True
-                yield reopenable(item)
+                yield item if isinstance(item, UnlistedPart) else reopenable(item)
         except QedgeError:
             raise
         except Exception as error:  # whatever the client library of a store raises
