@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from qedge_dagster.cli.options import common
-from qedge_dagster.cli.output import emit, emit_json, printable
+from qedge_dagster.cli.output import counted, emit, emit_json, printable
 
 _EPILOG = """\b
 Examples:
@@ -32,4 +32,4 @@ def command(file: Path, database: Path, collection: str, as_json: bool) -> None:
     if as_json:
         emit_json({"file": str(file), "chunks": chunks})
     else:
-        emit(printable(f"{file}: {chunks:,} chunks"))
+        emit(printable(f"{file}: {counted(chunks, 'chunk')}"))

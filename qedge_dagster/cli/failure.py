@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from qedge_dagster.cli.output import note, printable
+from qedge_dagster.cli.output import counted, note, printable
 from qedge_dagster.errors import CATALOGUE, Failure, QedgeError
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def failure_lines(failed: Iterable[tuple[str, Failure]]) -> list[str]:
     lines: list[str] = []
     for _, group in sorted(by_code.items()):
         first = group[0][1]
-        lines.append(printable(f"  {first.code} {first.name}: {len(group):,} documents. {_sentence(first.remedy)}"))
+        documents = counted(len(group), "document")
+        lines.append(printable(f"  {first.code} {first.name}: {documents}. {_sentence(first.remedy)}"))
         lines += [
             printable(f"    {document_id}: {failure.message}") for document_id, failure in group[:_DOCUMENTS_SHOWN]
         ]

@@ -11,7 +11,7 @@ import click
 
 from qedge_dagster.cli.opening import open_pipeline
 from qedge_dagster.cli.options import chunking_options, common, group, model_options, read_chunking
-from qedge_dagster.cli.sourcing import files_source, folder_source, source_options
+from qedge_dagster.cli.sourcing import GIVEN_PATH, files_source, folder_source, source_options
 
 if TYPE_CHECKING:
     from qedge_dagster.pipeline.options import RunOptions
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 Examples:
   qedge ingest docs --pattern '*.md' --pattern '*.txt'
-  qedge ingest docs --budget background        at most about five minutes
+  qedge ingest docs --budget background        # at most about five minutes
   qedge ingest docs --max-documents 100 --json
-  qedge ingest report.md notes.txt             single files
+  qedge ingest report.md notes.txt             # single files
   qedge ingest docs --exclude drafts --db team.db --collection handbook
 
-Run the same command again whenever you like: unchanged documents cost one read, and only passages that changed are
+Run the same command again whenever you like: unchanged documents cost one read, and only chunks that changed are
 embedded. A run that was suspended or stopped goes on where it was."""
 
 budget_options = group(
@@ -40,7 +40,7 @@ budget_options = group(
     click.option(
         "--max-documents", type=int, help="Suspend after so many new or changed documents.  [default: no limit]"
     ),
-    click.option("--max-chunks", type=int, help="Suspend after so many new passages.  [default: no limit]"),
+    click.option("--max-chunks", type=int, help="Suspend after so many new chunks.  [default: no limit]"),
     click.option(
         "--max-tokens", "max_run_tokens", type=int, help="Suspend after so many embedded tokens.  [default: no limit]"
     ),
@@ -102,7 +102,7 @@ collection_options = group(
 
 
 @click.command(epilog=_EPILOG, short_help="Read a folder or files into the collection.")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=GIVEN_PATH)
 @source_options
 @budget_options
 @run_options

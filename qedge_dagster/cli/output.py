@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-__all__ = ["cells", "emit", "emit_json", "fit", "note", "printable", "table", "terminal_width"]
+__all__ = ["cells", "counted", "emit", "emit_json", "fit", "note", "printable", "table", "terminal_width"]
 
 #: Width of output that no terminal shows, so that files and pipes get the same text on every machine.
 _PIPE_WIDTH = 100
@@ -46,7 +46,7 @@ def _width(character: str) -> int:
 
 def fit(text: str, width: int, *, keep_end: bool = False) -> str:
     """`text` in at most `width` columns; what is cut off is shown as `…`."""
-    if len(text) <= width and cells(text) <= width:
+    if cells(text) <= width:
         return text
     kept: list[str] = []
     room = width - 1
@@ -56,6 +56,10 @@ def fit(text: str, width: int, *, keep_end: bool = False) -> str:
             break
         kept.append(character)
     return "…" + "".join(reversed(kept)) if keep_end else "".join(kept).rstrip() + "…"
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def terminal_width() -> int:

@@ -77,7 +77,7 @@ class Progress:
 
 
 @contextmanager
-def progress(*, quiet: bool) -> Generator[Callable[[Event], None]]:
+def progress(*, quiet: bool, clock: Callable[[], float] = time.monotonic) -> Generator[Callable[[Event], None]]:
     """The function that takes the run's events."""
     if quiet:
         yield lambda _: None
@@ -85,15 +85,15 @@ def progress(*, quiet: bool) -> Generator[Callable[[Event], None]]:
         from rich.console import Console
         from rich.live import Live
 
-        shown = Progress()
+        shown = Progress(clock)
         # Drawn by rich's own thread: the run only counts, and a long window does not freeze the rate.
         with Live(shown, console=Console(stderr=True), refresh_per_second=_LIVE_REFRESHES_PER_SECOND, transient=True):
             yield shown.add
     else:
-        yield _plain(Progress())
+        yield _plain(Progress(clock), clock)
 
 
-def _plain(counts: Progress, clock: Callable[[], float] = time.monotonic) -> Callable[[Event], None]:
+def _plain(counts: Progress, clock: Callable[[], float]) -> Callable[[Event], None]:
     due = clock() + _PLAIN_SECONDS
 
     def add(event: Event) -> None:

@@ -8,20 +8,20 @@ import click
 
 from qedge_dagster.cli.opening import open_existing_pipeline
 from qedge_dagster.cli.options import common
-from qedge_dagster.cli.sourcing import folder_source, source_options
+from qedge_dagster.cli.sourcing import GIVEN_PATH, folder_source, source_options
 
 _EPILOG = """\b
 Examples:
   qedge prune docs
   qedge prune docs --pattern '*.md' --json
-  qedge prune docs --allow-empty               the folder was emptied on purpose
+  qedge prune docs --allow-empty               # the folder was emptied on purpose
 
 Give the same --pattern, --exclude, --source-id and --hidden as to `qedge ingest`: what they leave out counts as
 gone."""
 
 
 @click.command(epilog=_EPILOG, short_help="Remove documents that the folder no longer holds.")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=GIVEN_PATH)
 @source_options
 @click.option("--allow-empty", is_flag=True, help="Remove all documents when the folder holds none at all.")
 @common

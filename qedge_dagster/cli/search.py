@@ -48,8 +48,10 @@ Filters, all of which must hold:
     show_default=True,
     help="By meaning (vector), by words (keyword, needs no model), or both.",
 )
-@click.option("--top", type=click.IntRange(1, 4096), default=10, show_default=True, help="How many passages.")
-@click.option("--filter", "filters", multiple=True, help="Search only passages that match. May be repeated.")
+@click.option("--top", type=click.IntRange(1, 4096), default=10, show_default=True, help="How many chunks.")
+@click.option(
+    "--filter", "filters", multiple=True, help="Search only chunks that match. May be repeated.  [default: none]"
+)
 @model_options
 @common
 def command(
@@ -64,9 +66,9 @@ def command(
     collection: str,
     as_json: bool,
 ) -> None:
-    """Find the passages that answer QUERY, best first.
+    """Find the chunks of text that answer QUERY, best first.
 
-    The score of a hybrid search is 1.0 for a passage that both halves put first. Scores of different modes cannot be
+    The score of a hybrid search is 1.0 for a chunk that both halves put first. Scores of different modes cannot be
     compared.
     """
     from qedge_dagster.collection import Collection, Filter
@@ -86,7 +88,7 @@ def command(
         emit_json([_as_dict(hit) for hit in hits])
     elif hits:
         width = terminal_width()
-        words = [word.lower() for word in re.findall(r"\w{3,}", " ".join([text, *keywords]))]
+        words = frozenset(re.findall(r"\w{3,}", " ".join([text, *keywords]).lower()))
         emit("\n\n".join(_shown(rank, hit, width, words) for rank, hit in enumerate(hits, start=1)))
     else:
         note("nothing found")
@@ -107,7 +109,7 @@ def _as_dict(hit: Hit) -> dict[str, object]:
     }
 
 
-def _shown(rank: int, hit: Hit, width: int, words: list[str]) -> str:
+def _shown(rank: int, hit: Hit, width: int, words: frozenset[str]) -> str:
     chunk = hit.chunk
     head = f"{rank:>3}. {hit.score:.4f}  "
     page = f"  page {chunk.page}" if chunk.page > 0 else ""
@@ -118,16 +120,24 @@ def _shown(rank: int, hit: Hit, width: int, words: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _snippet(text: str, words: list[str], width: int) -> list[str]:
-    """A few lines of `text`, from a little before the first of `words` that it holds."""
+def _snippet(text: str, words: frozenset[str], width: int) -> list[str]:
+    """A few lines of `text`, where most of `words` are."""
     flat = printable(" ".join(text.split()))
-    found = [position for word in words if (position := flat.lower().find(word)) >= 0]
     room = width * _SNIPPET_LINES
-    start = 0
-    if cells(flat) > room and found:
-        start = max(0, min(min(found) - width // 2, len(flat) - room))
-        start = flat.find(" ", start) + 1 if start else 0
+    start = _best_start(flat, words, room) if cells(flat) > room else 0
     shown = fit(("…" if start else "") + flat[start:], room - width // 4)
-    if cells(shown) > len(shown):  # wide characters: textwrap counts characters
+    if cells(shown) > len(shown):  # wide characters, and textwrap counts characters
         width //= 2
     return textwrap.wrap(shown, width, max_lines=_SNIPPET_LINES, placeholder="…")
+
+
+def _best_start(text: str, words: frozenset[str], room: int) -> int:
+    """Where to begin so that the longest of `words` are in the next `room` characters, with some text before them."""
+    found = [(m.start(), m[0].lower()) for m in re.finditer(r"\w+", text) if m[0].lower() in words]
+    best, best_weight = 0, 0
+    for first, _ in found:
+        weight = sum(len(word) for word in {word for at, word in found if first <= at < first + room // 2})
+        if weight > best_weight:
+            best, best_weight = first, weight
+    start = max(0, min(best - room // 6, len(text) - room))
+    return text.find(" ", start) + 1 if start else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,10 +15,22 @@ from qedge_dagster.errors import QedgeError
 if TYPE_CHECKING:
     from qedge_dagster.sources import FilesSource, FolderSource
 
-__all__ = ["files_source", "folder_source", "source_options"]
+__all__ = ["GIVEN_PATH", "files_source", "folder_source", "source_options"]
 
 #: Files named one by one are one source, so that naming the same file again finds its state.
 _FILES_SOURCE_ID = "files"
+
+
+class _GivenPath(click.Path):
+    """The empty string, as of an unset shell variable, is no path; `Path` would take it for the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the path is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+GIVEN_PATH = _GivenPath(path_type=Path)
 
 source_options = group(
     click.option(
@@ -29,7 +41,9 @@ source_options = group(
         "  [default: every file]",
     ),
     click.option(
-        "--exclude", multiple=True, help="Leave out files and folders that match, such as drafts. May be repeated."
+        "--exclude",
+        multiple=True,
+        help="Leave out files and folders that match, such as drafts. May be repeated.  [default: none]",
     ),
     click.option(
         "--source-id",

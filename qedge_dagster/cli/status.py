@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +13,7 @@ import click
 from qedge_dagster.cli.failure import failure_lines, recorded_failure
 from qedge_dagster.cli.opening import open_state
 from qedge_dagster.cli.options import common
-from qedge_dagster.cli.output import emit, emit_json, printable, table
+from qedge_dagster.cli.output import counted, emit, emit_json, printable, table, terminal_width
 from qedge_dagster.errors import Failure
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _CAVEAT = (
 @click.command(epilog=_EPILOG, short_help="What the collection holds, and what is outstanding.")
 @common
 def command(database: Path, collection: str, as_json: bool) -> None:
-    """Show how many documents and passages the collection holds, which documents failed and why, the last run, and what
+    """Show how many documents and chunks the collection holds, which documents failed and why, the last run, and what
     is known to be outstanding."""
     with open_state(database, collection) as state:
         facts = _facts(state)
@@ -95,14 +96,14 @@ def _not_indexed(source_id: str, row: DocumentRow) -> dict[str, object]:
 def _lines(facts: dict[str, Any]) -> list[str]:
     lines = [
         printable(f"{facts['database']}, collection {facts['collection']}:")
-        + f" {facts['documents']:,} documents, {facts['chunks']:,} chunks"
+        + f" {counted(facts['documents'], 'document')}, {counted(facts['chunks'], 'chunk')}"
     ]
     lines += table(
         (
             (
                 source["source_id"],
-                f"{source['documents']:,} documents",
-                f"{source['chunks']:,} chunks",
+                counted(source["documents"], "document"),
+                counted(source["chunks"], "chunk"),
                 ", ".join(f"{source[status]:,} {status}" for status in _STATUSES if source.get(status)),
             )
             for source in facts["sources"]
@@ -119,7 +120,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         )
     outstanding = _outstanding_lines(facts["outstanding"])
     lines += ["outstanding:", *outstanding] if outstanding else ["outstanding: nothing known"]
-    return [*lines, facts["caveat"]]
+    return [*lines, *textwrap.wrap(facts["caveat"], terminal_width())]
 
 
 def _last_run_lines(run: dict[str, Any] | None) -> list[str]:
@@ -128,8 +129,9 @@ def _last_run_lines(run: dict[str, Any] | None) -> list[str]:
     reason = run["suspend_reason"] or run["error"]
     outcome = f"{run['outcome']} ({reason})" if reason else run["outcome"]
     ended = run["finished_utc"][:19].replace("T", " ")
+    indexed = counted(run["documents_indexed"], "document")
     changes = f"+{run['chunks_added']:,} -{run['chunks_removed']:,} chunks"
-    return [printable(f"last run: {outcome}, {ended} UTC: {run['documents_indexed']:,} documents indexed, {changes}")]
+    return [printable(f"last run: {outcome}, {ended} UTC: {indexed} indexed, {changes}")]
 
 
 def _outstanding_lines(outstanding: dict[str, Any]) -> list[str]:
@@ -137,11 +139,11 @@ def _outstanding_lines(outstanding: dict[str, Any]) -> list[str]:
         printable(f"  source {source_id}: its last run did not complete; run it again")
         for source_id in outstanding["sources_not_completed"]
     ]
-    if outstanding["documents_to_try_again"]:
-        lines.append(f"  {outstanding['documents_to_try_again']:,} failed documents, which the next run tries again")
+    if again := outstanding["documents_to_try_again"]:
+        lines.append(f"  {counted(again, 'failed document')}, to be tried again by the next run")
     if outstanding["documents_stale"]:
         lines.append(
-            f"  {outstanding['documents_stale']:,} stale documents: gone or failed, but their older chunks are kept"
+            f"  {counted(outstanding['documents_stale'], 'stale document')}: gone or failed, with older chunks kept"
         )
     lines += [f"  run {run_id}: active, or its process died" for run_id in outstanding["unfinished_runs"]]
     return lines

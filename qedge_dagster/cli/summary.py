@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qedge_dagster.cli.failure import ExitCode, failure_lines, report
-from qedge_dagster.cli.output import emit, emit_json, note, printable
+from qedge_dagster.cli.output import counted, emit, emit_json, note, printable
 from qedge_dagster.pipeline.results import RunOutcome, RunResult
 
 __all__ = ["show_result"]
@@ -31,26 +31,25 @@ def show_result(result: RunResult, *, as_json: bool) -> ExitCode:
 
 
 def _lines(result: RunResult) -> list[str]:
-    counts = [
-        _count(result.documents_seen, "document") + " seen",
-        f"{result.documents_indexed:,} indexed",
-        f"{result.documents_skipped:,} unchanged",
-    ]
-    if result.documents_removed:
-        counts.append(f"{result.documents_removed:,} removed")
-    if result.documents_failed:
-        counts.append(f"{result.documents_failed:,} failed")
-    lines = [f"{result.outcome} in {result.duration_seconds:.1f} s: {', '.join(counts)}"]
+    counts = {
+        f"{counted(result.documents_seen, 'document')} seen": result.documents_seen,
+        f"{result.documents_indexed:,} indexed": result.documents_indexed,
+        f"{result.documents_skipped:,} unchanged": result.documents_skipped,
+        f"{result.documents_removed:,} removed": result.documents_removed,
+        f"{result.documents_failed:,} failed": result.documents_failed,
+    }
+    shown = ", ".join(text for text, number in counts.items() if number) or "no documents"
+    lines = [f"{result.outcome} in {result.duration_seconds:.1f} s: {shown}"]
     if result.chunks_added or result.chunks_removed or result.chunks_unchanged:
+        unchanged = f", {result.chunks_unchanged:,} unchanged" if result.chunks_unchanged else ""
+        moved = f" ({result.chunks_repaired:,} of them moved)" if result.chunks_repaired else ""
+        lines.append(f"chunks: +{result.chunks_added:,} -{result.chunks_removed:,}{unchanged}{moved}")
+    if result.documents_indexed or result.documents_skipped:
+        reused = f"; {counted(result.vectors_reused, 'vector')} reused" if result.vectors_reused else ""
         lines.append(
-            f"chunks: +{result.chunks_added:,} -{result.chunks_removed:,}, {result.chunks_unchanged:,} unchanged"
-            f" ({result.chunks_repaired:,} of them moved)"
+            f"embedded: {counted(result.texts_embedded, 'text')}, {counted(result.tokens_embedded, 'token')},"
+            f" {counted(result.embed_calls, 'call')}{reused}"
         )
-    reused = f"; {_count(result.vectors_reused, 'vector')} reused" if result.vectors_reused else ""
-    lines.append(
-        f"embedded: {_count(result.texts_embedded, 'text')}, {_count(result.tokens_embedded, 'token')},"
-        f" {_count(result.embed_calls, 'call')}{reused}"
-    )
     failed = [(document.document_id, document.failure) for document in result.documents if document.failure]
     if failed:
         lines += ["not indexed:", *failure_lines(failed)]
@@ -58,7 +57,3 @@ def _lines(result: RunResult) -> list[str]:
     if len(result.warnings) > _WARNINGS_SHOWN:
         lines.append(f"and {len(result.warnings) - _WARNINGS_SHOWN:,} more warnings (--json shows them)")
     return lines
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

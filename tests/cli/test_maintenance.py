@@ -1,0 +1,102 @@
+"""`qedge prune`, `remove`, `export` and `diagnostics`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import apsw
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import DOCUMENTS, Invoke
+
+
+def _documents(database: Path) -> list[str]:
+    with apsw.Connection(str(database)) as connection:
+        return [row[0] for row in connection.execute("SELECT DISTINCT document_id FROM chunks ORDER BY 1")]
+
+
+def test_prune(qedge: Invoke, ingested: Path, docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents that are gone are removed, without the model that made the collection."""
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    (docs / "notes.txt").unlink()
+    result = qedge("prune", docs, "--source-id", "club")
+    assert result.exit_code == 0, result.stderr
+    assert "2 documents seen, 1 removed" in result.stdout
+    assert _documents(ingested) == ["boats/engine.md", "boats/mooring.md"]
+
+
+def test_prune_selects_like_ingest(qedge: Invoke, ingested: Path, docs: Path) -> None:
+    """What the patterns leave out counts as gone."""
+    result = json.loads(qedge("prune", docs, "--source-id", "club", "--pattern", "*.md", "--json").stdout)
+    assert (result["outcome"], result["documents_removed"]) == ("completed", 1)
+    assert _documents(ingested) == ["boats/engine.md", "boats/mooring.md"]
+
+
+def test_prune_guard(qedge: Invoke, ingested: Path, docs: Path) -> None:
+    """An empty folder removes nothing unless that is meant."""
+    shutil.rmtree(docs)
+    docs.mkdir()
+    assert "3 document(s) not removed" in qedge("prune", docs, "--source-id", "club").stdout
+    assert len(_documents(ingested)) == 3
+    assert qedge("prune", docs, "--source-id", "club", "--allow-empty").exit_code == 0
+    assert _documents(ingested) == []
+
+
+def test_remove(qedge: Invoke, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Named documents go, with their chunks and their state, and no model is needed."""
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    result = qedge("remove", "notes.txt", "boats/engine.md")
+    assert result.exit_code == 0, result.stderr
+    assert "2 removed" in result.stdout
+    assert _documents(ingested) == ["boats/mooring.md"]
+    assert json.loads(qedge("status", "--json").stdout)["documents"] == 1
+
+
+def test_remove_json_counts_by_document(qedge: Invoke, ingested: Path) -> None:  # noqa: ARG001
+    """The result says how many chunks each document had."""
+    result = json.loads(qedge("remove", "notes.txt", "--json").stdout)
+    assert [(d["document_id"], d["outcome"]) for d in result["documents"]] == [("notes.txt", "removed")]
+    assert result["documents"][0]["chunks_removed"] == result["chunks_removed"] > 0
+
+
+def test_remove_all_or_none(qedge: Invoke, ingested: Path, docs: Path, model: Path) -> None:
+    """An unknown id, or ids of two sources, remove nothing."""
+    (docs / "new.md").write_text("# New\n\nText.\n", "utf-8")
+    assert qedge("ingest", "docs/new.md", "--model", model).exit_code == 0
+    for args in (["notes.txt", "unknown.md"], ["notes.txt", "docs/new.md"]):
+        assert qedge("remove", *args).exit_code == 2
+    assert len(_documents(ingested)) == 4
+
+
+def test_export(qedge: Invoke, ingested: Path) -> None:  # noqa: ARG001
+    """A Parquet file with every chunk and its vector; --json says how many."""
+    result = qedge("export", "out.parquet", "--json")
+    table = pq.read_table("out.parquet")
+    assert json.loads(result.stdout) == {"file": "out.parquet", "chunks": table.num_rows}
+    assert set(table.column("document_id").to_pylist()) == set(DOCUMENTS)
+    assert {len(vector) for vector in table.column("embedding").to_pylist()} == {32}
+    assert qedge("export", "out.parquet").stdout == f"out.parquet: {table.num_rows} chunks\n"
+
+
+def test_diagnostics(qedge: Invoke, ingested: Path, model: Path) -> None:  # noqa: ARG001
+    """One fact a line, the same as one JSON object; --counts adds the counts with their caveat."""
+    facts = json.loads(qedge("diagnostics", "--model", model, "--json").stdout)
+    lines = qedge("diagnostics", "--model", model).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(facts)
+    assert (facts["dimensions"], facts["model_profile"], facts["last_run_outcome"]) == (32, "tiny", "completed")
+    assert "documents" not in facts
+    counted = json.loads(qedge("diagnostics", "--model", model, "--counts", "--json").stdout)
+    assert (counted["documents"], counted["failed"], counted["stale"], counted["recipe_stale"]) == (3, 0, 0, 0)
+    assert "only a run reads them" in counted["caveat"]
+
+
+def test_diagnostics_of_other_options(qedge: Invoke, ingested: Path, model: Path) -> None:  # noqa: ARG001
+    """Documents that other options would index again are counted as recipe-stale."""
+    facts = json.loads(
+        qedge("diagnostics", "--model", model, "--chunk-tokens", 40, "--min-tokens", 5, "--counts", "--json").stdout
+    )
+    assert (facts["budget_max_tokens"], facts["recipe_stale"]) == (40, 3)
