@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +18,15 @@ __all__ = ["Database", "Synchronous"]
 Synchronous = Literal["normal", "full"]
 
 _BUSY_TIMEOUT_MS = 5_000
+
+
+def _sqlite_vec() -> str:
+    """Path of the extension, as `sqlite_vec.loadable_path()` gives it. Importing that package imports numpy, which costs
+    a reader of the state more than its whole work."""
+    package = find_spec("sqlite_vec")
+    if package is None or package.origin is None:
+        raise QedgeError(6002, "sqlite-vec is not installed", remedy="pip install sqlite-vec")
+    return str(Path(package.origin).with_name("vec0"))
 
 
 class Database:
@@ -34,8 +44,6 @@ class Database:
         synchronous: Synchronous = "normal",
         busy_timeout_ms: int = _BUSY_TIMEOUT_MS,
     ) -> None:
-        import sqlite_vec
-
         self.path = Path(path)
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         if read_only and not self.path.is_file():
@@ -45,7 +53,7 @@ class Database:
             # Wait for another writer's transaction instead of failing at once.
             self.connection.set_busy_timeout(busy_timeout_ms)
             self.connection.enable_load_extension(True)
-            self.connection.load_extension(sqlite_vec.loadable_path())
+            self.connection.load_extension(_sqlite_vec())
             self.connection.enable_load_extension(False)
             # NORMAL: consistent at any instant, and a killed process loses nothing that was committed; a power cut may
             # cost the newest commits, which the next run does again. FULL syncs at each commit.
