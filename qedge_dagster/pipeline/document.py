@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 import apsw
 
-from qedge_dagster.chunking.base import ChunkDraft
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.writer import CollectionWriter, VectorsMissing
 from qedge_dagster.documents import ExtractedDocument
@@ -99,6 +98,9 @@ class DocumentProcessor:
             if error.code < 6050 or error.code == 6205:
                 raise
             yield self.record_failure(work, error.failure())
+        except UnicodeEncodeError:
+            failure = Failure(6104, "the text holds lone surrogates, which no encoding can store")
+            yield self.record_failure(work, failure)
         except apsw.BusyError as error:
             raise QedgeError(6205, f"another program holds the database: {error}") from error
         except apsw.Error as error:
@@ -174,7 +176,7 @@ class DocumentProcessor:
         document_id = work.item.document_id
         stored = self._state.versions(self._source_id, document_id)
         with clock("chunk"):
-            rows = identify(self._source_id, document, self._chunk(document, warnings.append))
+            rows = identify(self._source_id, document, self._stages.chunker.chunk(document, warnings.append))
             diff = diff_chunks(self._writer.stored(self._source_id, document_id), rows)
             versions = StageVersions(
                 extracted,
@@ -230,12 +232,6 @@ class DocumentProcessor:
         if not document.has_text_layer:
             raise QedgeError(6105, f"none of {document.page_count} pages has text")
         return document
-
-    def _chunk(self, document: ExtractedDocument, warn: Callable[[str], None]) -> list[ChunkDraft]:
-        try:
-            return self._stages.chunker.chunk(document, warn)
-        except UnicodeEncodeError as error:
-            raise QedgeError(6104, "the text holds lone surrogates, which no encoding can store") from error
 
     def _embed_missing(
         self, document_id: str, diff: ChunkDiff, fresh: dict[bytes, bytes]

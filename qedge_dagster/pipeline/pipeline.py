@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from qedge_dagster.collection import Collection
 from qedge_dagster.collection.connection import Database
-from qedge_dagster.collection.schema import create, read_spec
+from qedge_dagster.collection.schema import check_file, create, read_spec
 from qedge_dagster.collection.writer import CollectionWriter
 from qedge_dagster.embedding import default_embedder
 from qedge_dagster.embedding.base import Embedder
@@ -71,15 +71,16 @@ class IngestionPipeline:
 
         Without an `embedder`, the default model is loaded when it is needed. `extractors` come before the built-in
         ones, and one with the id of a built-in replaces it.
-        Raises `QedgeError` 6002 if the file cannot be opened, 6005 for a collection name that SQL could not take, 6204
-        if it is no SQLite database.
+        Raises `QedgeError` 6002 if the file cannot be opened, 6005 for a collection name that SQL could not take, 6011,
+        6201, 6202, 6203 or 6204 if it holds something else under that name.
         """
         if len(collection) > MAX_NAME:
             raise QedgeError(6005, f"collection name {collection!r}: at most {MAX_NAME} characters")
         options = options or IngestionOptions()
         database = Database(path, synchronous=options.synchronous)
         try:
-            read_spec(database, collection)
+            if read_spec(database, collection) is not None and not check_file(database):
+                raise QedgeError(6201, f"collection {collection} exists, but the file holds no ingestion state")
         except BaseException:
             database.close()
             raise

@@ -1,0 +1,117 @@
+"""A database that does not fit is refused before any write."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from qedge_dagster import FolderSource, IngestionOptions, QedgeError
+from qedge_dagster.pipeline import IngestionPipeline
+from tests.pipeline.support import CountingEmbedder, check_integrity, ingest, write
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    return write(tmp_path / "docs", {"a.txt": "Some text.", "b.txt": "More text."})
+
+
+def refused(db: Path, docs: Path, options: IngestionOptions | None = None, dimensions: int = 8) -> int:
+    """The code of the refusal; the file is the same to the byte afterwards."""
+    before = hashlib.sha256(db.read_bytes()).hexdigest()
+    with pytest.raises(QedgeError) as error:
+        ingest(db, FolderSource(docs), CountingEmbedder(dimensions=dimensions), options=options)
+    assert hashlib.sha256(db.read_bytes()).hexdigest() == before
+    return error.value.code
+
+
+def execute(db: Path, statement: str) -> None:
+    with closing(apsw.Connection(str(db))) as connection:
+        connection.execute(statement)
+        connection.pragma("wal_checkpoint", "truncate")
+
+
+def test_an_applications_own_database(docs: Path, tmp_path: Path) -> None:
+    """Its tables and data stay; ingestion takes versions 8 and 9; taken versions are 6007."""
+    db = tmp_path / "app.db"
+    execute(db, "CREATE TABLE mine (x); INSERT INTO mine VALUES (1), (2); PRAGMA user_version = 7")
+    assert refused(db, docs) == 6007
+    assert refused(db, docs, IngestionOptions(first_migration=7)) == 6007
+    assert refused(db, docs, IngestionOptions(first_migration=9)) == 6007
+    assert (
+        ingest(db, FolderSource(docs), CountingEmbedder(), options=IngestionOptions(first_migration=8)).outcome
+        == "completed"
+    )
+    with closing(apsw.Connection(str(db))) as connection:
+        assert connection.pragma("user_version") == 9
+        assert connection.execute("SELECT x FROM mine").fetchall() == [(1,), (2,)]
+    execute(db, "PRAGMA user_version = 12")  # the application goes on with its own migrations
+    assert ingest(db, FolderSource(docs), CountingEmbedder()).documents_skipped == 2
+    check_integrity(db)
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("UPDATE qedge_ingest_meta SET value = '2' WHERE key = 'schema_version'", 6203),
+        ("UPDATE qedge_ingest_meta SET value = 'md5' WHERE key = 'hash_algorithm'", 6202),
+        ("DELETE FROM qedge_ingest_meta WHERE key = 'hash_algorithm'", 6204),
+        ("DROP TABLE qedge_ingest_meta; PRAGMA user_version = 0", 6201),
+        ("UPDATE qedge_ingest_meta SET value = '{' WHERE key = 'chunks/model'", 6204),
+    ],
+)
+def test_state_that_is_not_ours_to_read(docs: Path, tmp_path: Path, statement: str, code: int) -> None:
+    """A newer schema, another hash, damaged facts."""
+    db = tmp_path / "index.db"
+    ingest(db, FolderSource(docs), CountingEmbedder())
+    execute(db, statement)
+    assert refused(db, docs) == code
+
+
+def test_another_form_of_collection(docs: Path, tmp_path: Path) -> None:
+    """Other dimensions are 6006, another distance or full-text tokenizer 6011."""
+    db = tmp_path / "index.db"
+    ingest(db, FolderSource(docs), CountingEmbedder())
+    execute(db, "PRAGMA user_version = 2")
+    assert refused(db, docs, dimensions=9) == 6006
+    assert refused(db, docs, IngestionOptions(distance="l2")) == 6011
+    assert refused(db, docs, IngestionOptions(fts_tokenizer="trigram")) == 6011
+
+
+def test_a_table_of_that_name_that_is_no_collection(docs: Path, tmp_path: Path) -> None:
+    """6011, and the table stays as it is."""
+    db = tmp_path / "app.db"
+    execute(db, "CREATE TABLE chunks (x)")
+    assert refused(db, docs) == 6011
+
+
+def test_a_file_that_is_no_database(docs: Path, tmp_path: Path) -> None:
+    """6204 for a file of something else; 6002 for a folder that does not exist."""
+    db = tmp_path / "notes.db"
+    db.write_text("Dear diary, " * 500)
+    assert refused(db, docs) == 6204
+    with pytest.raises(QedgeError) as error:
+        IngestionPipeline.open(tmp_path / "no such folder" / "index.db")
+    assert error.value.code == 6002
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a b", 'x"; DROP TABLE y', "sqlite_x", "qedge_ingest_x", "a" * 99])
+def test_a_collection_name_that_sql_could_not_take(tmp_path: Path, name: str) -> None:
+    """6005 before the name is anywhere near a statement."""
+    with pytest.raises(QedgeError) as error:
+        IngestionPipeline.open(tmp_path / "index.db", collection=name)
+    assert error.value.code == 6005
+
+
+def test_two_collections_share_a_file(docs: Path, tmp_path: Path) -> None:
+    """Each with its own model, dimensions and state."""
+    db = tmp_path / "index.db"
+    ingest(db, FolderSource(docs), CountingEmbedder())
+    other = CountingEmbedder("other", dimensions=5)
+    with IngestionPipeline.open(db, collection="notes", embedder=other) as pipeline:
+        assert pipeline.run(FolderSource(docs)).documents_indexed == 2
+        assert len(pipeline.collection.search("text", top=5)) == 2
+    assert ingest(db, FolderSource(docs), CountingEmbedder()).documents_skipped == 2
