@@ -32,6 +32,7 @@ INTEGER_COLUMNS = frozenset({"ordinal", "char_start", "char_end", "token_count",
 #: Reading order. Row ids take no part: they differ between two databases of the same content.
 ORDER = "source_id, document_id, ordinal, key"
 
+# As the chunker joins them; not imported, since reading needs nothing else of chunking, and its libraries load slowly.
 _BREADCRUMB_SEPARATOR = " \u203a "
 
 

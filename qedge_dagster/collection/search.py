@@ -7,6 +7,7 @@ reading order, so that two databases of the same content answer alike, whatever 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, cast
 
@@ -24,8 +25,8 @@ Lane: TypeAlias = list[tuple[int, float]]
 #: vec0 takes no larger k.
 MAX_DEPTH = 4096
 
-# Weights of the full-text columns, text and heading path.
-_BM25_WEIGHTS = "1.0, 1.0"
+# Of the full-text columns, text and heading path: a word of a heading says more of what a chunk is about.
+_BM25_WEIGHTS = "1.0, 2.0"
 
 
 def vector_lane(
@@ -118,16 +119,21 @@ def _reading_order(connection: apsw.Connection, name: str, rowids: Iterable[int]
     return [cast("int", rowid) for (rowid,) in rows]
 
 
-def fuse(
-    connection: apsw.Connection, name: str, lanes: Sequence[Lane], weights: Sequence[float], k: float
-) -> list[tuple[int, float]]:
-    """Reciprocal rank fusion: (row id, score), best first, 1.0 for a row that is first in every lane."""
+def fuse(vector: Lane, keyword: Lane, weights: tuple[float, float], k: float) -> list[tuple[int, float]]:
+    """Reciprocal rank fusion: (row id, score), best first, 1.0 for a row that is first in both lanes.
+
+    Ties are common, since equal ranks in different lanes weigh the same: the row with the better keyword rank, whose
+    text does hold the words, comes first.
+    """
+    ranks = [{rowid: rank for rank, (rowid, _) in enumerate(lane, start=1)} for lane in (vector, keyword)]
     score: dict[int, float] = {}
-    for lane, weight in zip(lanes, weights, strict=True):
-        for rank, (rowid, _) in enumerate(lane, start=1):
-            score[rowid] = score.get(rowid, 0.0) + weight / (k + rank)
+    for lane, weight in zip(ranks, weights, strict=True):
+        if weight > 0:
+            for rowid, rank in lane.items():
+                score[rowid] = score.get(rowid, 0.0) + weight / (k + rank)
     best = sum(weights) / (k + 1)
-    ordered = sorted(_reading_order(connection, name, score), key=score.__getitem__, reverse=True)
+    by_vector, by_keyword = ranks
+    ordered = sorted(score, key=lambda row: (-score[row], by_keyword.get(row, math.inf), by_vector.get(row, math.inf)))
     return [(rowid, score[rowid] / best) for rowid in ordered]
 
 
