@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from qedge_dagster.documents import ExtractedDocument
+from qedge_dagster.documents import ExtractedDocument, media_type_for
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.sources.base import SourceItem
 
@@ -59,6 +59,15 @@ def fingerprint(extractor: Extractor) -> str:
     return f"{extractor.id}:{extractor.version}" + (f"+{extractor.variant}" if extractor.variant else "")
 
 
+#: The extra that brings the extractor of a type.
+_EXTRAS = {
+    media_type_for(".pdf"): "pdf",
+    media_type_for(".docx"): "docx",
+    media_type_for(".docm"): "docx",
+    media_type_for(".dotx"): "docx",
+}
+
+
 class ExtractorRegistry:
     """Finds the extractor of an item: by media type first, then by extension; earlier registrations win."""
 
@@ -70,7 +79,7 @@ class ExtractorRegistry:
                 raise QedgeError(6004, f"two extractors have the id {extractor.id!r}")
             seen.add(extractor.id)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Extractor]:
         return iter(self._extractors)
 
     def resolve(self, item: SourceItem) -> Extractor:
@@ -83,4 +92,11 @@ class ExtractorRegistry:
         for extractor in self._extractors:
             if suffix in extractor.extensions and extractor.can_extract(item):
                 return extractor
+        extra = _EXTRAS.get(media_type) or _EXTRAS.get(media_type_for(suffix))
+        if extra is not None:
+            raise QedgeError(
+                6101,
+                f'{extra.upper()} support is not installed: pip install "qedge-dagster[{extra}]"',
+                remedy="install the extra, or exclude the file",
+            )
         raise QedgeError(6101, f"no extractor for {suffix or 'a name without extension'} ({item.media_type})")

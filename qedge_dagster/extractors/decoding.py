@@ -43,14 +43,15 @@ _SIGNATURES = {
 # What no text needs: all of C0 but backspace, tab, line and page breaks and escape; and DEL. NUL is counted apart.
 _CONTROLS = bytes({*range(1, 32), 127} - {8, 9, 10, 11, 12, 13, 27})
 _PRINTABLE = bytes({*range(32, 127), 9, 10, 13})
-# Shares of the bytes above which content is no text. Random bytes hold 9.8 % of these controls, compressed files about as
-# many; text holds none, or a burst of line noise. UTF-8 is proof enough of text to allow for more.
+# Shares of the bytes above which content is no text. Random bytes hold 9.8 % of these controls, compressed files about
+# as many; text holds none, or a burst of line noise. UTF-8 is proof enough of text to allow for more.
 _MAX_NULS = 0.3
 _MAX_CONTROLS = 0.3
 _MAX_CONTROLS_LEGACY = 0.05
 # Wide text is half zeros or high bytes; in other text nearly everything is printable ASCII or nothing is a zero.
 _MAX_PRINTABLE_WIDE = 0.6
 _MAX_ODD_WIDE = 0.02
+_ODD_CATEGORIES = frozenset({"Cc", "Cn", "Co"})
 _MIN_SCORE = 0.3
 _FEW_FAULTS = 0.001
 
@@ -79,7 +80,7 @@ def read_text(item: SourceItem, context: ExtractionContext, strict_utf8: bool) -
 
 
 def decode(stream: BinaryIO, strict_utf8: bool = False) -> DecodedText:
-    """Decode by the first that fits: a BOM, UTF-8, UTF-16 or UTF-32 without BOM, UTF-8 with faults, the legacy encoding
+    """Decode by the first that fits: a BOM, UTF-16 or UTF-32 without BOM, UTF-8, UTF-8 with faults, the legacy encoding
     that makes most sense, Latin-1. The text has no BOM, no lone surrogate and no NUL: a run of NULs becomes a space.
 
     Raises `QedgeError` 6104 for content that is no text, 6106 with `strict_utf8` where neither BOM nor UTF-8 fits.
@@ -143,10 +144,8 @@ def _wide_without_bom(data: bytearray, strict: bool) -> DecodedText | None:
 def _odd_share(data: bytearray, encoding: str) -> float:
     """How much of the beginning, so decoded, are characters that text does not have."""
     text = str(data[:65536], encoding, "replace").removesuffix("\ufffd") or "\0"
-    odd = sum(
-        n for c, n in Counter(text).items() if unicodedata.category(c) in ("Cc", "Cn", "Co") and c not in "\t\n\r\f"
-    )
-    return (odd + text.count("\ufffd")) / len(text)
+    odd = (n for c, n in Counter(text).items() if c not in "\t\n\r\f" and unicodedata.category(c) in _ODD_CATEGORIES)
+    return (sum(odd) + text.count("\ufffd")) / len(text)
 
 
 def _by_content(data: bytearray, nuls: float, controls: float, strict: bool) -> DecodedText:
@@ -166,7 +165,7 @@ def _by_content(data: bytearray, nuls: float, controls: float, strict: bool) -> 
 
 
 def _escaped_japanese(data: bytearray) -> DecodedText | None:
-    """ISO-2022-JP, the encoding of Japanese mail: ASCII bytes, with escape sequences between which they are something else."""
+    """ISO-2022-JP, of Japanese mail: all bytes are ASCII, and escape sequences say what they mean."""
     if b"\x1b$" not in data[:65536]:
         return None
     try:
@@ -228,7 +227,7 @@ def _replacing(data: bytearray, encoding: str) -> DecodedText:
 
 def _mended_utf8(data: bytearray) -> DecodedText:
     text, faults = _FAULTS.subn(_mend, str(data, "utf-8", "surrogateescape"))
-    return DecodedText(text, "utf-8", (f"{faults} invalid UTF-8 sequences: Windows-1252 inside words, else replaced",))
+    return DecodedText(text, "utf-8", (f"{faults} invalid UTF-8 sequences were read as Windows-1252 or replaced",))
 
 
 def _mend(fault: re.Match[str]) -> str:

@@ -1,9 +1,9 @@
 """Which legacy encoding a text is in, judged by how much the decoded text looks like a language.
 
-Nearly any bytes decode in a single-byte encoding, so "it decodes" says little. Each candidate is scored by its characters
-above ASCII: letters of one language's alphabet are good, the frequent ones more so; letters of no such alphabet, symbols
-inside words, mixed scripts and capitals inside words are bad. Candidates are in order of how common they are: among
-those that do equally well the first wins.
+Nearly any bytes decode in a single-byte encoding, so that they decode says little. Each candidate is scored by its
+characters above ASCII: letters of one language's alphabet are good, the frequent ones more so; letters of no such
+alphabet, symbols inside words, mixed scripts and capitals inside words are bad. Candidates are in order of how common
+they are: among those that do equally well the first wins.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ _CANDIDATES = (
     _Alphabetic("cp850", _WESTERN, cost=1),
 )
 
-_TYPOGRAPHY = frozenset("“”„‘’‚‹›–—…«»•·°§©®™€£¥¿¡\xa0\xad×½¼¾²³№ªº")
-_JOINERS = frozenset("’‘·\xad–—")
+_TYPOGRAPHY = frozenset("“”„‘’‚‹›–—…«»•·°§©®™€£¥¿¡\xa0\xad×½¼¾²³№ªº")  # noqa: RUF001 - meant as they are
+_JOINERS = frozenset("’‘·\xad–—")  # noqa: RUF001
 # On the shape of a text (`_shape`): a capital after a small letter, two scripts in a word, a symbol in a word.
 _ODD = re.compile(rb"(?<=[ab])[AB]|(?<=[aA])[bBc]|(?<=[bBc])[aA]|(?<=[aAbBc])#(?=[aAbBc])")
 _CAPITALS = re.compile(rb"(?<=[AB])[AB]")

@@ -31,8 +31,8 @@ _KINDS: dict[str, BlockKind] = {"fence": "code", "code_block": "code", "blockquo
 class MarkdownExtractor:
     """CommonMark with tables and front matter. `text` is the source after the front matter.
 
-    The span of a heading is its title alone, as written; `#` marks and underlines are between blocks. The header row of a
-    table includes the rule below it, so it alone has two lines. All other text is in some block.
+    The span of a heading is its title alone, as written: `#` marks and underlines lie between blocks. The header row of
+    a table includes the rule below it, so it alone has two lines. All other text is in some block.
     """
 
     strict_utf8: bool = False
@@ -107,14 +107,13 @@ def _block(text: str, state: StateBlock, lines: tuple[int, ...], line: int) -> I
         starts += range(line + 2, state.line)
     elif first.type in ("bullet_list_open", "ordered_list_open"):
         kind = "list_item"
-        starts = [
-            token.map[0] for token in state.tokens if token.type == "list_item_open" and token.level == 1 and token.map
-        ]
+        items = (token for token in state.tokens if token.type == "list_item_open" and token.level == 1)
+        starts = [item.map[0] for item in items if item.map]
     for begin, end in zip(starts, [*starts[1:], state.line], strict=True):
         span = visible_span(text, lines[begin], lines[end])
         if span is not None:
             # The indentation of its first line belongs to code.
-            start = text.rfind("\\n", 0, span[0]) + 1 if kind == "code" else span[0]
+            start = text.rfind("\n", 0, span[0]) + 1 if kind == "code" else span[0]
             yield DocumentBlock(kind, start, span[1])
 
 
@@ -151,7 +150,7 @@ def _bounded(rule: _Rule) -> _Rule:
 
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """The parser's rule for tables, with one token for the table: its own makes three per cell, and gives up on rows that
+    """The parser's rule for tables, with one token for the table: its own makes three per cell, and gives up where rows
     are much shorter than the header."""
     if not table_rule(state, start, end, True):
         return False
