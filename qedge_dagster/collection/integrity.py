@@ -10,7 +10,7 @@ import numpy as np
 
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.schema import CollectionSpec
-from qedge_dagster.collection.snapshot import collection_snapshot
+from qedge_dagster.collection.snapshot import collection_snapshot, read_errors
 
 __all__ = ["check_integrity"]
 
@@ -21,24 +21,33 @@ def check_integrity(database: Database, name: str) -> list[str]:
     On a writer's connection FTS5 also compares its index with the text, for which it takes the write lock: SQLite's
     own check does not see an index that is out of step. A reader's connection compares row ids only.
     """
-    problems: list[str] = []
+    problems = list(_file(database.connection))
+    if problems:  # nothing else that is read from such a file means anything
+        return problems
     with collection_snapshot(database, name) as spec:
-        problems += _file(database.connection)
         problems += _rows(database.connection, name)
         problems += _vectors(database.connection, spec)
     if not database.connection.readonly("main"):
+        problems += _full_text(database, name)
+    return problems
+
+
+def _full_text(database: Database, name: str) -> Iterator[str]:
+    with read_errors(database.path):
         try:
             with database.atomic():
                 database.connection.execute(f"INSERT INTO {name}_fts ({name}_fts, rank) VALUES ('integrity-check', 1)")
         except apsw.CorruptError:
-            problems.append(f"the full-text index is out of step with the text ({name}_fts 'rebuild' mends it)")
-    return problems
+            yield f"the full-text index is out of step with the text ({name}_fts 'rebuild' mends it)"
 
 
 def _file(connection: apsw.Connection) -> Iterator[str]:
-    for (line,) in connection.execute("PRAGMA integrity_check(20)"):
-        if line != "ok":
-            yield f"SQLite: {line}"
+    try:
+        for (line,) in connection.execute("PRAGMA integrity_check(20)"):
+            if line != "ok":
+                yield f"SQLite: {line}"
+    except apsw.CorruptError as error:  # what it could not even walk over
+        yield f"SQLite: {error}"
 
 
 _ROW_CHECKS = {
