@@ -40,7 +40,7 @@ class Quality:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="How well questions find their document.")
     parser.add_argument("docs", type=Path)
     parser.add_argument("queries", type=Path)
     parser.add_argument("qrels", type=Path)

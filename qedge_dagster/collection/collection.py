@@ -188,8 +188,8 @@ class Collection:
         weights: tuple[float, float] = (1.0, 1.0),
     ) -> list[Hit]:
         """Reciprocal rank fusion of the vector lane for `text` and the keyword lane for `keywords` (None: the words of
-        the text). Each lane contributes `weight / (k + rank)` for its first `depth` rows (30, or `top` if that is more);
-        the weights are those of vector and keyword.
+        the text). Each lane contributes `weight / (k + rank)` for its first `depth` rows (30, or `top` if that is
+        more); the weights are those of vector and keyword.
 
         Raises what `search` raises, and 6005 for options that make no ranking.
         """

@@ -1,9 +1,5 @@
 """A whole collection as one Parquet file."""
 
-# pyarrow ships no type information.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import os

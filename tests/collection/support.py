@@ -13,7 +13,7 @@ import numpy as np
 from qedge_dagster.chunking.tokenizer import Tokenizer
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.schema import CollectionSpec, create
-from qedge_dagster.embedding.base import EmbeddingBatch, model_identity
+from qedge_dagster.embedding.base import Embedder, EmbeddingBatch, model_identity
 from qedge_dagster.embedding.profiles import ModelProfile
 from qedge_dagster.hashing import chunk_key, content_hash
 from qedge_dagster.state import DocumentRow, ModelRecord, StateStore
@@ -65,7 +65,7 @@ def row(text: str, document_id: str = "a.md", ordinal: int = 0, **columns: Any) 
     }
 
 
-def insert(database: Database, name: str, rows: Iterable[dict[str, Any]], embedder: HashEmbedder) -> None:
+def insert(database: Database, name: str, rows: Iterable[dict[str, Any]], embedder: Embedder) -> None:
     """Rows, vectors and the state of their documents; the caller holds the transaction."""
     counts: dict[tuple[str, str], int] = {}
     for number, given in enumerate(rows):
@@ -96,9 +96,7 @@ def insert(database: Database, name: str, rows: Iterable[dict[str, Any]], embedd
         )
 
 
-def build(
-    path: Path, rows: Iterable[dict[str, Any]], embedder: HashEmbedder | None = None, **spec: Any
-) -> CollectionSpec:
+def build(path: Path, rows: Iterable[dict[str, Any]], embedder: Embedder | None = None, **spec: Any) -> CollectionSpec:
     """A database with one collection that holds `rows` and was built with `embedder`."""
     embedder = embedder or HashEmbedder()
     collection = CollectionSpec(dimensions=embedder.profile.dimensions, **spec)

@@ -181,7 +181,7 @@ def test_a_failing_embedder(path):
     class Failing(HashEmbedder):
         answer: object = RuntimeError("boom")
 
-        def embed_query(self, text):
+        def embed_query(self, text):  # noqa: ARG002
             if isinstance(self.answer, Exception):
                 raise self.answer
             return self.answer

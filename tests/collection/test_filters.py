@@ -106,7 +106,7 @@ def test_both_lanes_see_exactly_what_the_filter_means(collection, rows, filter_)
         assert sorted(hit.chunk.key for hit in hits) == expected
 
 
-def test_a_filter_works_before_the_search_not_after(collection, rows):
+def test_a_filter_works_before_the_search_not_after(collection):
     """The best of those that pass are found although everything else is nearer."""
     everything = collection.search("roof", top=150)
     last = everything[-1].chunk.key
