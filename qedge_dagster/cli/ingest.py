@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from qedge_dagster.pipeline.options import RunOptions
     from qedge_dagster.sources.base import Source
 
+#: Fields of `IngestionOptions` that the command line takes as they are.
+_SETTINGS = ("distance", "fts_tokenizer", "first_migration", "synchronous")
+
 _EPILOG = """\b
 Examples:
   qedge ingest docs --pattern '*.md' --pattern '*.txt'
@@ -126,10 +129,7 @@ def command(ctx: click.Context, database: Path, collection: str, as_json: bool, 
         database,
         collection,
         chunking=read_chunking(values),
-        **{
-            name: values[name]
-            for name in ("model", "profile", "distance", "fts_tokenizer", "first_migration", "synchronous")
-        },
+        **{name: values[name] for name in ("model", "profile", "strict_utf8", *_SETTINGS)},
         max_document_bytes=values["max_document_mib"] * 1024 * 1024,
     )
     with pipeline, cancel_on_signals(pipeline.cancel), progress(quiet=quiet) as count:

@@ -50,10 +50,12 @@ def open_pipeline(
     chunking: ChunkingOptions | None = None,
     model: Path | None = None,
     profile: str | None = None,
+    strict_utf8: bool = False,
     **settings: Any,
 ) -> IngestionPipeline:
     """`settings` are fields of `IngestionOptions`; those that are None keep their default, which for a collection that
     exists is what it was made with. Without `model`, the pipeline loads the default one when it needs it."""
+    from qedge_dagster.extractors import MarkdownExtractor, TextExtractor
     from qedge_dagster.pipeline import IngestionPipeline
     from qedge_dagster.pipeline.options import IngestionOptions
 
@@ -62,7 +64,10 @@ def open_pipeline(
         settings = {"distance": spec.distance, "fts_tokenizer": spec.fts_tokenizer, **_given(settings)}
     options = IngestionOptions(**_given({"chunking": chunking, **settings}))
     embedder = load_embedder(model, profile) if model or profile else None
-    return IngestionPipeline.open(database, collection=collection, embedder=embedder, options=options)
+    extractors = [TextExtractor(strict_utf8=True), MarkdownExtractor(strict_utf8=True)] if strict_utf8 else []
+    return IngestionPipeline.open(
+        database, collection=collection, embedder=embedder, extractors=extractors, options=options
+    )
 
 
 def _given(settings: Mapping[str, Any]) -> dict[str, Any]:

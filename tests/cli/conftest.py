@@ -7,7 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +85,17 @@ def ingested(tmp_path: Path, docs: Path, template: Path) -> Path:  # noqa: ARG00
     return Path(shutil.copy(template, tmp_path / "qedge.db"))
 
 
-def start(*args: object, env_changes: Mapping[str, str] | None = None, **extra: Any) -> subprocess.Popen[str]:
-    """The program in a process of its own."""
+@contextmanager
+def start(*args: object, env_changes: Mapping[str, str] | None = None, **extra: Any) -> Iterator[subprocess.Popen[str]]:
+    """The program in a process of its own, which does not outlive the context."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", **(env_changes or {})}
     command = [sys.executable, "-m", "qedge_dagster.cli", *map(str, args)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8"}
-    return subprocess.Popen(command, env=environment, **{**pipes, **extra})
+    with subprocess.Popen(command, env=environment, **{**pipes, **extra}) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def finish(*args: object, **extra: Any) -> subprocess.CompletedProcess[str]:

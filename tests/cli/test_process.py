@@ -17,6 +17,8 @@ import pytest
 
 from tests.cli.conftest import DOCUMENTS, finish, start
 
+HOW_TO_GO_ON = "qedge: suspended (budget:documents): run the same command again to go on\n"
+
 
 def _until(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 60
@@ -29,17 +31,17 @@ def _until(condition: Callable[[], object], process: subprocess.Popen[str]) -> N
 def _count(database: Path, query: str) -> int:
     try:
         with apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY) as connection:
+            connection.set_busy_timeout(10_000)
             return connection.execute(query).get
     except (apsw.CantOpenError, apsw.SQLError):  # not made yet
         return 0
 
 
-@pytest.fixture
-def many(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """More documents than are done before a signal arrives."""
-    folder = tmp_path / "many"
-    folder.mkdir()
-    for number in range(3000):
+    folder = tmp_path_factory.mktemp("many")
+    for number in range(2000):
         (folder / f"{number:04}.txt").write_text(f"Boat {number} lies at berth {number * 7}.", "utf-8")
     return folder
 
@@ -58,7 +60,7 @@ def test_a_signal_ends_the_run_at_a_boundary(number: signal.Signals, many: Path,
     assert "run the same command again to go on" in stderr
     assert "Traceback" not in stderr
     done = _count(database, "SELECT count(*) FROM qedge_ingest_document")
-    assert 0 < done == result["documents_indexed"] < 3000
+    assert 0 < done == result["documents_indexed"] < 2000
     assert _count(database, "SELECT count(*) FROM chunks") == done
     assert _count(database, "SELECT count(*) FROM qedge_ingest_run WHERE outcome = 'cancelled'") == 1
 
@@ -68,7 +70,7 @@ def test_a_second_ctrl_c_leaves_at_once(model: Path, tmp_path: Path) -> None:
     folder, database = tmp_path / "docs", tmp_path / "x.db"
     folder.mkdir()
     # One document that takes long to cut: no boundary comes before the second signal.
-    (folder / "long.txt").write_text("".join(f"Boat {n} has berth {n * 7}. " for n in range(400_000)), "utf-8")
+    (folder / "long.txt").write_text("".join(f"Boat {n} has berth {n * 7}. " for n in range(100_000)), "utf-8")
     with start("ingest", folder, "--db", database, "--model", model) as process:
         assert process.stderr is not None
         _until(lambda: _count(database, "SELECT count(*) FROM qedge_ingest_run"), process)
@@ -98,13 +100,13 @@ def test_two_runs_at_once(many: Path, model: Path, tmp_path: Path) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error(many: Path, model: Path, tmp_path: Path) -> None:
-    """`qedge … | head -1` prints nothing on stderr, and the exit code is the command's own."""
+    """`qedge … | head -1` is no error, and the exit code is the command's own."""
     database = tmp_path / "x.db"
     read, write = os.pipe()
     os.close(read)
     args = ["ingest", many, "--db", database, "--model", model, "--max-documents", 5, "--json"]
     result = finish(*args, stdout=write)
-    assert (result.returncode, result.stderr) == (75, "")
+    assert (result.returncode, result.stderr) == (75, HOW_TO_GO_ON)
     result = finish("search", "boat", "--db", database, "--mode", "keyword", stdout=write)
     os.close(write)
     assert (result.returncode, result.stderr) == (0, "")
@@ -124,7 +126,7 @@ def _on_terminal(*args: object, columns: int = 90, **environment: str) -> tuple[
     ours, theirs = pty.openpty()
     os.set_inheritable(theirs, True)
     size = {"COLUMNS": str(columns), "LINES": "24", "TERM": "xterm", **environment}
-    with start(*args, stderr=theirs, env_changes=size) as process:
+    with start(*args, stdout=subprocess.DEVNULL, stderr=theirs, env_changes=size) as process:
         os.close(theirs)
         shown = b""
         while True:
@@ -136,7 +138,7 @@ def _on_terminal(*args: object, columns: int = 90, **environment: str) -> tuple[
             if not part:
                 break
             shown += part
-        process.communicate(timeout=60)
+        process.wait(timeout=60)
     os.close(ours)
     return process.returncode, shown.decode("utf-8")
 
@@ -144,7 +146,7 @@ def _on_terminal(*args: object, columns: int = 90, **environment: str) -> tuple[
 def test_progress_on_a_terminal(many: Path, model: Path, tmp_path: Path) -> None:
     """Counts, rate and the current document, redrawn in place; no percentage, and the cursor comes back."""
     code, shown = _on_terminal(
-        "ingest", many, "--db", tmp_path / "x.db", "--model", model, "--max-documents", 400, "--json"
+        "ingest", many, "--db", tmp_path / "x.db", "--model", model, "--max-documents", 100, "--json"
     )
     assert code == 75
     assert "documents (" in shown
@@ -153,7 +155,7 @@ def test_progress_on_a_terminal(many: Path, model: Path, tmp_path: Path) -> None
     assert ".txt" in shown
     assert "%" not in shown
     assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l") >= 0
-    assert shown.count("documents (") <= 400
+    assert shown.count("documents (") <= 100
 
 
 def test_no_progress_when_quiet(many: Path, model: Path, tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ def test_no_progress_when_quiet(many: Path, model: Path, tmp_path: Path) -> None
     _, shown = _on_terminal(
         "ingest", many, "--db", tmp_path / "x.db", "--model", model, "--max-documents", 50, "--quiet"
     )
-    assert shown == "qedge: suspended (budget:documents): run the same command again to go on\r\n"
+    assert shown == HOW_TO_GO_ON.replace("\n", "\r\n")
 
 
 HEAVY = ["numpy", "tokenizers", "onnxruntime", "rich", "dagster", "pandas", "pyarrow", "pdfminer", "docx2txt"]

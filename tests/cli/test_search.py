@@ -103,7 +103,7 @@ def test_human_output(qedge: Invoke, ingested: Path, model: Path) -> None:  # no
     result = qedge("search", "double every rope", "--model", model, "--top", 2)
     first, breadcrumb, text = result.stdout.splitlines()[:3]
     assert first.startswith("  1. 1.0000  boats/mooring.md")
-    assert breadcrumb.strip() == "Mooring"
+    assert breadcrumb == "     Mooring \u203a Storm"
     assert "Double every rope." in result.stdout
     assert text.startswith("     ")
     assert all(cells(line) <= 100 for line in result.stdout.splitlines())
