@@ -81,8 +81,13 @@ class HuggingFaceTokenizer:
     def raw(self) -> tokenizers.Tokenizer:
         return self._tokenizer
 
-    @cached_property
+    @property
     def id(self) -> str:
+        return self._content_id
+
+    # Apart from `id`, because type checkers take no cached_property for the protocol's property.
+    @cached_property
+    def _content_id(self) -> str:
         serialized = self._tokenizer.to_str()
         return f"tokenizers-{xxhash.xxh3_128_hexdigest(serialized.encode())}"
 
