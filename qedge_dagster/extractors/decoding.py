@@ -144,8 +144,9 @@ def _wide_without_bom(data: bytearray, strict: bool) -> DecodedText | None:
 def _odd_share(data: bytearray, encoding: str) -> float:
     """How much of the beginning, so decoded, are characters that text does not have."""
     text = str(data[:65536], encoding, "replace").removesuffix("\ufffd") or "\0"
-    odd = (n for c, n in Counter(text).items() if c not in "\t\n\r\f" and unicodedata.category(c) in _ODD_CATEGORIES)
-    return (sum(odd) + text.count("\ufffd")) / len(text)
+    counts = Counter(text)
+    odd = (n for c, n in counts.items() if c not in "\t\n\r\f" and unicodedata.category(c) in _ODD_CATEGORIES)
+    return (sum(odd) + counts["\ufffd"]) / len(text)
 
 
 def _by_content(data: bytearray, nuls: float, controls: float, strict: bool) -> DecodedText:

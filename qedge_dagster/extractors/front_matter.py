@@ -16,7 +16,7 @@ import yaml
 __all__ = ["FrontMatter", "read_front_matter"]
 
 #: A longer one is not read: the YAML parser is slow, and real ones are a few lines.
-MAX_CHARACTERS = 64 * 1024
+MAX_CHARACTERS = 16 * 1024
 _MAX_DEPTH = 32
 
 _YAML = re.compile(r"---[ \t]*\n(?P<body>(?:[^\n]*\n)*?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock, blockquote, list_block
+from markdown_it.parser_block import ParserBlock
+from markdown_it.rules_block import StateBlock, list_block
 from markdown_it.rules_block import table as table_rule
 
 from qedge_dagster.documents import BlockKind, DocumentBlock, ExtractedDocument
@@ -21,8 +22,8 @@ from qedge_dagster.sources.base import SourceItem
 
 __all__ = ["MarkdownExtractor"]
 
-#: Lists and quotes deeper than this are taken for paragraphs. The parser's own limit drops all that follows.
-MAX_DEPTH = 32
+#: Lists deeper than half of this are taken for paragraphs. The parser's own limit drops all that follows.
+MAX_DEPTH = 40
 
 _KINDS: dict[str, BlockKind] = {"fence": "code", "code_block": "code", "blockquote_open": "quote"}
 
@@ -129,24 +130,31 @@ def _title(text: str, state: StateBlock, lines: tuple[int, ...], line: int) -> t
 
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
-    # Reference definitions give no token: without their rule they are paragraphs, and nothing is lost.
-    parser = MarkdownIt("commonmark", {"maxNesting": sys.maxsize}).disable("reference")
-    ruler = parser.block.ruler
-    ruler.enable("table")
-    ruler.at("table", _table, {"alt": ["paragraph"]})
-    ruler.at("blockquote", _bounded(blockquote), {"alt": ["paragraph", "blockquote", "list"]})
-    ruler.at("list", _bounded(list_block), {"alt": ["paragraph", "blockquote"]})
+    parser = MarkdownIt("commonmark", {"maxNesting": sys.maxsize})
+    parser.block = _BlockParser()
     return parser
 
 
-_Rule = Callable[[StateBlock, int, int, bool], bool]
+class _BlockParser(ParserBlock):
+    """The parser's rules, for the extent of the outermost blocks alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Reference definitions give no token: without their rule they are paragraphs, and nothing is lost.
+        self.ruler.disable("reference")
+        self.ruler.at("table", _table, {"alt": ["paragraph"]})
+        self.ruler.at("list", _list, {"alt": ["paragraph", "blockquote"]})
+
+    def tokenize(self, state: StateBlock, startLine: int, endLine: int) -> None:  # noqa: N803 - the parser's names
+        if state.parentType == "blockquote":
+            # Where a quote ends is known before its content is parsed; parsing quotes in quotes is slow.
+            state.line = endLine
+        else:
+            super().tokenize(state, startLine, endLine)
 
 
-def _bounded(rule: _Rule) -> _Rule:
-    def bounded(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        return state.level < MAX_DEPTH and rule(state, start, end, silent)
-
-    return bounded
+def _list(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    return state.level < MAX_DEPTH and list_block(state, start, end, silent)
 
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:

@@ -55,7 +55,7 @@ class FolderSource:
         self._excludes = compile_patterns(exclude)
 
     def items(self) -> Iterator[SourceItem | UnlistedPart]:
-        """Lists each folder when it is reached. A subfolder or an entry that cannot be examined, a dangling link say, is
+        """Lists each folder when it is reached. A subfolder or entry that cannot be examined, say a dangling link, is
         an `UnlistedPart`. Raises `QedgeError` 6051 before any item if the folder itself cannot be listed."""
         try:
             pending = [self._listing(self.path, "")]
