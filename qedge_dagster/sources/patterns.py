@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Callable, Iterable
 from unicodedata import normalize
@@ -10,7 +11,7 @@ from qedge_dagster.errors import QedgeError
 
 __all__ = ["compile_patterns"]
 
-_PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
+_PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[(?:![^/]|[^!/])[^\]/]*\]|.", re.DOTALL)
 
 
 def compile_patterns(patterns: str | Iterable[str]) -> Callable[[str], object]:
@@ -44,11 +45,5 @@ def _expression(piece: str) -> str:
     if piece == "?":
         return "[^/]"
     if len(piece) > 1:
-        negated = piece[1] == "!"
-        members = piece[2:-1] if negated else piece[1:-1]
-        return f"(?!/)[{'^' if negated else ''}{_escape_members(members)}]"
+        return "(?!/)" + fnmatch.translate(piece).removesuffix(r"\Z").removesuffix(r"\z")
     return re.escape(piece)
-
-
-def _escape_members(members: str) -> str:
-    return re.sub(r"([\\\[\]^&~|])", r"\\\1", members)
