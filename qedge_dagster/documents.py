@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from qedge_dagster.hashing import hash_fields
 
-__all__ = ["BlockKind", "DocumentBlock", "ExtractedDocument", "UNKNOWN_PAGE", "media_type_for", "normalize_text"]
+__all__ = ["UNKNOWN_PAGE", "BlockKind", "DocumentBlock", "ExtractedDocument", "media_type_for", "normalize_text"]
 
 BlockKind = Literal["paragraph", "heading", "list_item", "table_row", "code", "caption", "quote", "footer"]
 

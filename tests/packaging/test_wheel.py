@@ -21,7 +21,7 @@ def test_data_and_licences(wheel: Path) -> None:
     vocabulary = _read(wheel, "qedge_dagster/embedding/data/vocab.txt")
     assert hashlib.sha256(vocabulary).hexdigest() == "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
     assert vocabulary.count(b"\n") == 30522
-    assert b"" == _read(wheel, "qedge_dagster/py.typed")
+    assert _read(wheel, "qedge_dagster/py.typed") == b""
     assert b"MIT License" in _read(wheel, "licenses/LICENSE")
     assert b"vocab.txt" in _read(wheel, "licenses/NOTICE")
     assert b"Apache License" in _read(wheel, "licenses/LICENSES/Apache-2.0.txt")
