@@ -14,6 +14,9 @@ __all__ = ["MAX_TERMS", "match_expression"]
 #: pasted page of text finds no more with all of its words.
 MAX_TERMS = 64
 
+# A phrase costs with its length, too: what is beyond this is cut off, and the beginning is looked for.
+_MAX_CHARACTERS = 256
+
 # Marks belong to the word: FTS5 cuts some scripts at them, and then takes the pieces as a phrase.
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}\p{Co}_]+")
 _UNSPACED = regex.compile(
@@ -33,6 +36,7 @@ def match_expression(keywords: str | Sequence[str], tokenizer: FtsTokenizer) -> 
     terms = _words(keywords, tokenizer) if isinstance(keywords, str) else _phrases(keywords)
     distinct: dict[str, str] = {}
     for term in terms:
+        term = term[:_MAX_CHARACTERS]
         distinct.setdefault(term.casefold(), '"' + term.replace('"', '""') + '"')
         if len(distinct) == MAX_TERMS:
             break

@@ -105,7 +105,8 @@ def _lane(
     for limit in (min(depth + 1, MAX_DEPTH), MAX_DEPTH):
         rows = fetch(limit)
         if len(rows) < limit or rows[depth - 1][1] != rows[-1][1]:
-            value = dict(rows)
+            last = rows[:depth][-1][1] if rows else 0.0
+            value = {rowid: value for rowid, value in rows if value <= last}
             ordered = sorted(_reading_order(connection, name, value), key=value.__getitem__)
             return [(rowid, value[rowid]) for rowid in ordered[:depth]]
     return in_full_order()

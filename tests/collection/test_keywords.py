@@ -134,3 +134,12 @@ def test_terms_are_distinct_and_bounded():
     expression = match_expression(" ".join(f"w{number}" for number in range(10_000)), "unicode61")
     assert expression is not None
     assert expression.count(" OR ") == MAX_TERMS - 1
+
+
+def test_a_phrase_is_bounded(search):
+    """The time that a phrase takes grows with its length: a pasted one is looked for by its beginning."""
+    expression = match_expression(["the " * 100_000], "unicode61")
+    assert expression is not None
+    assert len(expression) < 300
+    assert search([TEXTS[2] + " " * 300 + "and so on"]) == [2]
+    assert search("x" * 100_000, "trigram") == []
