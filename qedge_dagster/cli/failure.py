@@ -36,6 +36,8 @@ def report(error: Exception | Failure) -> ExitCode:
         error = Failure(_OPTIONS_INVALID, error.format_message(), f"see `{command} --help`")
     elif isinstance(error, QedgeError):
         error = error.failure()
+    else:
+        error = _of_sqlite(error) or error
     if isinstance(error, Failure):
         line = f"{error.code} {error.name}: {_sentence(error.message)} {_sentence(error.remedy)}"
         code = ExitCode.USAGE if error.code == _OPTIONS_INVALID else ExitCode.FAILED
@@ -44,6 +46,19 @@ def report(error: Exception | Failure) -> ExitCode:
         code = ExitCode.FAILED
     note("qedge: " + printable(" ".join(line.split())))
     return code
+
+
+def _of_sqlite(error: Exception | Failure) -> Failure | None:
+    """What SQLite reports of the disk, or of another program that holds the file, is nobody's fault in here."""
+    import apsw
+
+    if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+        code = 6204
+    elif isinstance(error, (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError, apsw.FullError, apsw.IOError)):
+        code = 6205
+    else:
+        return None
+    return Failure(code, f"the database cannot be used: {error}", CATALOGUE[code].remedy)
 
 
 def recorded_failure(row: DocumentRow) -> Failure | None:

@@ -32,6 +32,14 @@ def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None
     ctx.meta["debug"] = value
 
 
+def _utf8(_context: click.Context, _parameter: click.Parameter, value: Path) -> Path:
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter("SQLite takes file names in UTF-8 only") from None
+    return value
+
+
 #: Every command has these.
 common = group(
     click.option(
@@ -42,6 +50,7 @@ common = group(
         envvar="QEDGE_DB",
         show_default=True,
         show_envvar=True,
+        callback=_utf8,
         help="The database file.",
     ),
     click.option("--collection", default="chunks", show_default=True, help="The collection in the database."),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from qedge_dagster.cli.output import fit, note, printable
+from qedge_dagster.cli.output import counted, fit, note, printable
 from qedge_dagster.pipeline.events import (
     DocumentFailed,
     DocumentIndexed,
@@ -64,7 +64,7 @@ class Progress:
         rate = f"{seen / seconds:,.1f} documents/s"
         if self.tokens:
             rate += f", {self.tokens / seconds:,.0f} tokens/s"
-        text = f"{seen:,} documents ({', '.join(counts)}) · {rate}"
+        text = f"{counted(seen, 'document')} ({', '.join(counts)}) · {rate}"
         room = width - len(text) - 3
         return (
             text if room < 12 or not self.current else f"{text} · {fit(printable(self.current), room, keep_end=True)}"

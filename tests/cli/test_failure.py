@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -51,10 +52,11 @@ USAGE = [
     ["remove", "notes.txt", "no-such-document"],
     ["prune", "docs/notes.txt"],
     ["export"],
+    ["status", "--db", "caf\udce9.db"],
 ]
 
 
-@pytest.mark.parametrize("args", USAGE, ids=" ".join)
+@pytest.mark.parametrize("args", USAGE, ids=[ascii(" ".join(args)) for args in USAGE])
 def test_wrong_usage(args: list[str], qedge: Invoke, ingested: Path) -> None:
     """Wrong usage is 6005 with exit code 2, on one line; nothing is on stdout and nothing is written."""
     before = ingested.read_bytes()
@@ -146,6 +148,17 @@ def test_damaged_database(qedge: Invoke, ingested: Path) -> None:
         assert result.exit_code == 1
         assert ONE_LINE.fullmatch(result.stderr), result.stderr
         assert "6204 StateCorrupt" in result.stderr, args
+
+
+def test_locked_database(qedge: Invoke, ingested: Path) -> None:
+    """A file that another program holds is 6205 after a short wait."""
+    with closing(apsw.Connection(str(ingested))) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        assert qedge("status").exit_code == 0
+        result = qedge("remove", "notes.txt")
+    assert result.exit_code == 1
+    assert ONE_LINE.fullmatch(result.stderr), result.stderr
+    assert result.stderr.startswith("qedge: 6205 CheckpointWriteFailed: ")
 
 
 def test_full_disk(ingested: Path) -> None:

@@ -41,7 +41,7 @@ def test_line_keeps_within_the_width(width: int) -> None:
     line = shown.line(width)
     assert line.isprintable()
     counts = line.split(" · ")[0]
-    assert counts == "1 documents (0 indexed, 1 unchanged)"
+    assert counts == "1 document (0 indexed, 1 unchanged)"
     assert cells(line) <= max(width, cells(" · ".join(line.split(" · ")[:2])))
 
 
