@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
@@ -47,6 +46,8 @@ class _Qedge(click.Group):
             ctx.exit(ExitCode.CANCELLED)
         except Exception as error:
             if ctx.meta.get("debug"):
+                import traceback
+
                 note("".join(traceback.format_exception(error)).rstrip())
             ctx.exit(report(error))
 
