@@ -18,6 +18,7 @@ from qedge_dagster.sources.base import SourceItem
 __all__ = ["DecodedText", "decode", "read_text"]
 
 _READ_BYTES = 256 * 1024
+_HEAD_BYTES = 64 * 1024
 
 # The longer first: the BOM of UTF-32 LE begins with that of UTF-16 LE.
 _BOMS = (
@@ -43,15 +44,19 @@ _SIGNATURES = {
 # What no text needs: all of C0 but backspace, tab, line and page breaks and escape; and DEL. NUL is counted apart.
 _CONTROLS = bytes({*range(1, 32), 127} - {8, 9, 10, 11, 12, 13, 27})
 _PRINTABLE = bytes({*range(32, 127), 9, 10, 13})
-# Shares of the bytes above which content is no text. Random bytes hold 9.8 % of these controls, compressed files about
-# as many; text holds none, or a burst of line noise. UTF-8 is proof enough of text to allow for more.
-_MAX_NULS = 0.3
+# Shares of the bytes. Random bytes hold 9.8 % of these controls, compressed files about as many; text holds none, or a
+# burst of line noise. UTF-8 is proof enough of text to allow for more.
 _MAX_CONTROLS = 0.3
 _MAX_CONTROLS_LEGACY = 0.05
-# Wide text is half zeros or high bytes; in other text nearly everything is printable ASCII or nothing is a zero.
-_MAX_PRINTABLE_WIDE = 0.6
-_MAX_ODD_WIDE = 0.02
+# Above this share of NULs content is UTF-16, UTF-32 or no text.
+_MAX_NULS = 0.25
+# Shares of the characters that text does not have, where a BOM speaks for UTF-16 and where none does. In random bytes
+# read as UTF-16 it is about a sixth.
+_MAX_ODD_BOM = 0.05
+_MAX_ODD = 0.02
 _ODD_CATEGORIES = frozenset({"Cc", "Cn", "Co"})
+# ASCII with a stray byte and a stray NUL makes fair Chinese when read as UTF-16.
+_MAX_PRINTABLE_WIDE = 0.8
 _MIN_SCORE = 0.3
 _FEW_FAULTS = 0.001
 
@@ -89,11 +94,7 @@ def decode(stream: BinaryIO, strict_utf8: bool = False) -> DecodedText:
     for signature, what in _SIGNATURES.items():
         if data.startswith(signature):
             raise QedgeError(6104, f"the content is {what}, not text")
-    decoded = _by_bom(data, strict_utf8)
-    if decoded is None and nuls:
-        decoded = _wide_without_bom(data, strict_utf8)
-    if decoded is None:
-        decoded = _by_content(data, nuls / max(1, len(data)), controls / max(1, len(data)), strict_utf8)
+    decoded = _by_bom(data, strict_utf8) or _by_content(data, nuls, controls, strict_utf8)
     text, warnings = decoded.text.removeprefix("\ufeff"), decoded.warnings
     if "\0" in text:
         warnings = (*warnings, f"{text.count(chr(0))} NUL characters were replaced by spaces")
@@ -121,53 +122,61 @@ def _by_bom(data: bytearray, strict: bool) -> DecodedText | None:
             if strict:
                 raise QedgeError(6106, f"not {encoding.upper()} at byte {error.start}") from None
         # Such bytes may begin another encoding's text, or no text at all.
-        if encoding.startswith("utf-16") and _odd_share(data, encoding) <= _MAX_ODD_WIDE:
+        odd, total = _oddities(data[:_HEAD_BYTES], encoding)
+        if encoding.startswith("utf-16") and odd <= max(1, _MAX_ODD_BOM * total):
             return _replacing(data, encoding)
     return None
 
 
-def _wide_without_bom(data: bytearray, strict: bool) -> DecodedText | None:
-    head = data[:65536]
+def _by_content(data: bytearray, nuls: int, controls: int, strict: bool) -> DecodedText:
+    no_text = QedgeError(
+        6104, f"of {len(data)} bytes {nuls} are NUL and {controls} other control characters: it is no text"
+    )
+    if nuls > _MAX_NULS * len(data) or controls > _MAX_CONTROLS * len(data):
+        wide = _wide(data, strict)
+        if wide is None:
+            raise no_text
+        return wide
+    try:
+        text = str(data, "utf-8")
+    except UnicodeDecodeError as error:
+        wide = _wide(data, strict) if nuls else None
+        if wide is not None:
+            return wide
+        if controls > _MAX_CONTROLS_LEGACY * len(data):
+            raise no_text from None
+        if strict:
+            raise QedgeError(6106, f"not UTF-8 at byte {error.start}") from None
+        return _guessed(data)
+    return _escaped_japanese(data) or DecodedText(text, "utf-8")
+
+
+def _wide(data: bytearray, strict: bool) -> DecodedText | None:
+    """UTF-16 or UTF-32 without BOM."""
+    head = data[:_HEAD_BYTES]
     if len(head) - len(head.translate(None, _PRINTABLE)) > _MAX_PRINTABLE_WIDE * len(head):
         return None
-    # Where the zeros are tells the byte order: in UTF-16 LE they are the second bytes of ASCII.
-    zeros = [head[position::4].count(0) for position in range(4)]
-    order = "le" if zeros[1] + zeros[3] > zeros[0] + zeros[2] else "be"
-    for encoding in (f"utf-32-{order}", "utf-32-be", f"utf-16-{order}"):
-        if _odd_share(data, encoding) <= _MAX_ODD_WIDE:
+    # Where the zeros are tells the byte order: in little-endian text they are the later bytes of ASCII.
+    order = "le" if head[1::2].count(0) > head[::2].count(0) else "be"
+    for encoding in (f"utf-32-{order}", f"utf-16-{order}"):
+        odd, total = _oddities(head, encoding)
+        if odd <= _MAX_ODD * total:
             if strict:
                 raise QedgeError(6106, f"not UTF-8, by the look of it {encoding.upper()} without a BOM")
             return _replacing(data, encoding)
     return None
 
 
-def _odd_share(data: bytearray, encoding: str) -> float:
-    """How much of the beginning, so decoded, are characters that text does not have."""
-    text = str(data[:65536], encoding, "replace").removesuffix("\ufffd") or "\0"
-    counts = Counter(text)
+def _oddities(head: bytearray, encoding: str) -> tuple[int, int]:
+    """How many characters that text does not have there would be, of how many in all."""
+    counts = Counter(str(head, encoding, "replace"))
     odd = (n for c, n in counts.items() if c not in "\t\n\r\f" and unicodedata.category(c) in _ODD_CATEGORIES)
-    return (sum(odd) + counts["\ufffd"]) / len(text)
-
-
-def _by_content(data: bytearray, nuls: float, controls: float, strict: bool) -> DecodedText:
-    if nuls > _MAX_NULS:
-        raise QedgeError(6104, f"{nuls:.0%} of the content are NULs: it is no text")
-    try:
-        text = str(data, "utf-8")
-    except UnicodeDecodeError as error:
-        if controls > _MAX_CONTROLS_LEGACY:
-            raise QedgeError(6104, f"{controls:.0%} of the content are control characters: it is no text") from None
-        if strict:
-            raise QedgeError(6106, f"not UTF-8 at byte {error.start}") from None
-        return _guessed(data)
-    if controls > _MAX_CONTROLS:
-        raise QedgeError(6104, f"{controls:.0%} of the content are control characters: it is no text")
-    return _escaped_japanese(data) or DecodedText(text, "utf-8")
+    return sum(odd) + counts["\ufffd"], counts.total()
 
 
 def _escaped_japanese(data: bytearray) -> DecodedText | None:
     """ISO-2022-JP, of Japanese mail: all bytes are ASCII, and escape sequences say what they mean."""
-    if b"\x1b$" not in data[:65536]:
+    if b"\x1b$" not in data[:_HEAD_BYTES]:
         return None
     try:
         return DecodedText(str(data, "iso2022_jp"), "iso2022_jp")
@@ -184,10 +193,10 @@ def _guessed(data: bytearray) -> DecodedText:
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         return DecodedText(text, "utf-8", ("surrogates in UTF-8 were joined in pairs, single ones replaced",))
 
-    sample = _sample(data, 65536)
+    sample = _sample(data, _HEAD_BYTES)
     text = sample.decode("utf-8", "surrogateescape")
-    faults = len(_FAULTS.findall(text))
-    valid = sum(character > "\x7f" for character in _FAULTS.sub("", text))
+    faults = sum(map(len, _FAULTS.findall(text)))
+    valid = sum(character > "\x7f" for character in text) - faults
     if valid >= 4 * faults:
         return _mended_utf8(data)
     encoding, score = guess_encoding(sample[:4096])
@@ -205,8 +214,8 @@ def _guessed(data: bytearray) -> DecodedText:
 
 
 def _sample(data: bytearray, limit: int) -> bytes:
-    """The bytes above ASCII with what is around them. A part begins after an ASCII character, so never inside a character
-    of a multi-byte encoding."""
+    """The bytes above ASCII with what is around them. A part begins after an ASCII character, never inside a
+    double-byte one."""
     sample, end = bytearray(), 0
     while len(sample) < limit and (high := _HIGH.search(data, end)):
         start = max(end, high.start() - 32)

@@ -73,12 +73,19 @@ class _NotReadError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """Without aliases: nested ones expand a few lines into gigabytes."""
+    """Without aliases, which expand a few lines into gigabytes, and without deep nesting, which is slow."""
+
+    _depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             raise _NotReadError("it has aliases")
-        return super().compose_node(parent, index)
+        if self._depth == _MAX_DEPTH:
+            raise _NotReadError(f"it is nested more than {_MAX_DEPTH} deep")
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 def _load_yaml(body: str) -> object:
@@ -93,9 +100,7 @@ def _load_toml(body: str) -> object:
     return tomllib.loads(body)
 
 
-def _plain(value: object, depth: int = 0) -> Any:
-    if depth > _MAX_DEPTH:
-        raise _NotReadError(f"it is nested more than {_MAX_DEPTH} deep")
+def _plain(value: object) -> Any:
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, str):
@@ -108,7 +113,7 @@ def _plain(value: object, depth: int = 0) -> Any:
         return value.isoformat()
     if isinstance(value, dict):
         items = cast("dict[object, object]", value).items()
-        return {str(_plain(k, depth + 1)): _plain(v, depth + 1) for k, v in items}
+        return {str(_plain(k)): _plain(v) for k, v in items}
     if isinstance(value, (set, frozenset)):
-        return sorted(str(_plain(member, depth + 1)) for member in cast("set[object]", value))
-    return [_plain(member, depth + 1) for member in cast("list[object]", value)]
+        return sorted(str(_plain(member)) for member in cast("set[object]", value))
+    return [_plain(member) for member in cast("list[object]", value)]

@@ -55,7 +55,10 @@ _ARABIC = ("اليمنورتبةعدسفهكقحجشطصىخضذزءثغئظؤأ
 _THAI = ("านรกอเงมยลวดทสต่้ปบคหแจพชขใไโะำิีึืุู็์ัถผซธฟณญศฉภษฎฐฒฬฝฮฆฏฑฤๆ",)
 
 #: The characters that make up half of ordinary text.
-_KANA = "".join(map(chr, (*range(0x3041, 0x3094), *range(0x30A1, 0x30F7), 0x30FC)))
+_JAPANESE = "".join(map(chr, (*range(0x3041, 0x3094), *range(0x30A1, 0x30F7), 0x30FC))) + (
+    "日一国人年大十二本中長出三時行見月後前生五間上東四今金九入学高円子外八六下来気小七山話女北午百書先名川千水半男西電校語"
+    "土木聞食車何南万毎白天母火右読友左休父雨会同事自社発者地業方新場員立開手力問代明動京目通言理体田主題意不作用度強公持野"
+)
 _CHINESE = (
     "的一是不了在人有我他这中大来上个国到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可里后小么心多天而能好都然"
     "没于起还发成事只作当想看文无开手十用主行方又如前所本见经头面公同三已老从动两长知民样现分将外但身些与高意进把法此实回二"
@@ -97,29 +100,29 @@ class _Ideographic:
 
 _CANDIDATES = (
     _Alphabetic("cp1252", _WESTERN, cost=0),
-    _Ideographic("cp932", "euc_jp", 0xCF, _KANA),
+    _Ideographic("cp932", "euc_jp", 0xCF, _JAPANESE),
     _Ideographic("gb18030", "gb2312", 0xD7, _CHINESE),
-    _Alphabetic("cp1251", _CYRILLIC),
+    _Alphabetic("cp1251", _CYRILLIC, cost=1),
     _Ideographic("cp949", "euc_kr", 0xC8, _KOREAN),
     _Ideographic("big5", "big5", 0xC6, _TRADITIONAL),
-    _Ideographic("euc_jp", "euc_jp", 0xCF, _KANA),
+    _Ideographic("euc_jp", "euc_jp", 0xCF, _JAPANESE),
     _Alphabetic("cp1250", _CENTRAL),
-    _Alphabetic("koi8_r", (_RUSSIAN,)),
-    _Alphabetic("cp1253", _GREEK),
+    _Alphabetic("koi8_r", (_RUSSIAN,), cost=1),
+    _Alphabetic("cp1253", _GREEK, cost=1),
     _Alphabetic("cp1254", _TURKISH),
-    _Alphabetic("cp1255", _HEBREW),
-    _Alphabetic("cp1256", _ARABIC),
+    _Alphabetic("cp1255", _HEBREW, cost=1),
+    _Alphabetic("cp1256", _ARABIC, cost=1),
     _Alphabetic("cp1257", _BALTIC),
-    _Alphabetic("cp874", _THAI),
-    _Alphabetic("iso8859_2", _CENTRAL, cost=1),
-    _Alphabetic("iso8859_7", _GREEK, cost=1),
-    _Alphabetic("iso8859_5", _CYRILLIC, cost=1),
-    _Alphabetic("koi8_u", (_UKRAINIAN,), cost=1),
-    _Alphabetic("cp866", (_RUSSIAN,), cost=1),
-    _Alphabetic("iso8859_6", _ARABIC, cost=1),
-    _Alphabetic("mac_roman", _WESTERN, cost=1),
-    _Alphabetic("mac_cyrillic", _CYRILLIC, cost=1),
-    _Alphabetic("cp850", _WESTERN, cost=1),
+    _Alphabetic("cp874", _THAI, cost=1),
+    _Alphabetic("iso8859_2", _CENTRAL, cost=1.5),
+    _Alphabetic("iso8859_7", _GREEK, cost=1.5),
+    _Alphabetic("iso8859_5", _CYRILLIC, cost=1.5),
+    _Alphabetic("koi8_u", (_UKRAINIAN,), cost=1.5),
+    _Alphabetic("cp866", (_RUSSIAN,), cost=1.5),
+    _Alphabetic("iso8859_6", _ARABIC, cost=1.5),
+    _Alphabetic("mac_roman", _WESTERN, cost=1.5),
+    _Alphabetic("mac_cyrillic", _CYRILLIC, cost=1.5),
+    _Alphabetic("cp850", _WESTERN, cost=1.5),
 )
 
 _TYPOGRAPHY = frozenset("“”„‘’‚‹›–—…«»•·°§©®™€£¥¿¡\xa0\xad×½¼¾²³№ªº")  # noqa: RUF001 - meant as they are

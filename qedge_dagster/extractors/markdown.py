@@ -114,8 +114,7 @@ def _block(text: str, state: StateBlock, lines: tuple[int, ...], line: int) -> I
         span = visible_span(text, lines[begin], lines[end])
         if span is not None:
             # The indentation of its first line belongs to code.
-            start = text.rfind("\n", 0, span[0]) + 1 if kind == "code" else span[0]
-            yield DocumentBlock(kind, start, span[1])
+            yield DocumentBlock(kind, lines[begin] if kind == "code" else span[0], span[1])
 
 
 def _title(text: str, state: StateBlock, lines: tuple[int, ...], line: int) -> tuple[int, int] | None:

@@ -1,0 +1,66 @@
+"""Which extractor takes an item."""
+
+from __future__ import annotations
+
+import pytest
+
+from qedge_dagster.documents import media_type_for
+from qedge_dagster.errors import QedgeError
+from qedge_dagster.extractors import (
+    ExtractorRegistry,
+    MarkdownExtractor,
+    TextExtractor,
+    default_extractors,
+    fingerprint,
+)
+from tests.extractors.support import item
+
+
+@pytest.mark.parametrize(
+    ("name", "media_type", "extractor"),
+    [
+        ("a.txt", "text/plain", "text"),
+        ("a.csv", "text/csv", "text"),
+        ("a.LOG", "application/octet-stream", "text"),
+        ("a.md", "text/markdown; charset=utf-8", "markdown"),
+        ("a.txt", "text/markdown", "markdown"),
+        ("blob", "TEXT/PLAIN", "text"),
+    ],
+)
+def test_resolution(name: str, media_type: str, extractor: str) -> None:
+    """The media type counts first, then the extension; neither is case-sensitive."""
+    assert ExtractorRegistry(default_extractors()).resolve(item(b"", name, media_type)).id == extractor
+
+
+@pytest.mark.parametrize(
+    ("name", "media_type", "named"),
+    [
+        ("a.pdf", media_type_for(".pdf"), 'pip install "qedge-dagster[pdf]"'),
+        ("blob", "application/pdf", 'pip install "qedge-dagster[pdf]"'),
+        ("a.docx", "application/octet-stream", 'pip install "qedge-dagster[docx]"'),
+        ("a.dotx", media_type_for(".dotx"), 'pip install "qedge-dagster[docx]"'),
+        ("a.xyz", "application/octet-stream", ".xyz"),
+        ("Makefile", "application/octet-stream", "without extension"),
+    ],
+)
+def test_unsupported(name: str, media_type: str, named: str) -> None:
+    """The message says what is missing; for PDF and DOCX it names the extra to install."""
+    with pytest.raises(QedgeError) as caught:
+        ExtractorRegistry([TextExtractor(), MarkdownExtractor()]).resolve(item(b"", name, media_type))
+    assert caught.value.code == 6101
+    assert named in caught.value.message
+
+
+def test_variant_is_part_of_the_fingerprint() -> None:
+    """An option that changes the output changes the recipe."""
+    assert [fingerprint(TextExtractor()), fingerprint(MarkdownExtractor(strict_utf8=True))] == [
+        "text:1",
+        "markdown:1+strict-utf8",
+    ]
+
+
+def test_duplicate_id() -> None:
+    """Two extractors with one id are refused."""
+    with pytest.raises(QedgeError) as caught:
+        ExtractorRegistry([TextExtractor(), TextExtractor(strict_utf8=True)])
+    assert caught.value.code == 6004
