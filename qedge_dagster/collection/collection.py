@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -146,7 +147,7 @@ class Collection:
         of another dimension, 6208 without an embedder, 6206 if it fails, 6005 for a `top` that is not 1 to 4096.
         The model behind a vector that the caller brings cannot be checked.
         """
-        _check_count("top", top)
+        top = _count("top", top)
         vector, identity = self._query_vector(query)
         if vector is None:
             return []
@@ -170,7 +171,7 @@ class Collection:
 
         Nothing in `keywords` is an operator; without a word in it nothing is found. The first 64 terms count.
         """
-        _check_count("top", top)
+        top = _count("top", top)
         with self._reading() as spec:
             lane = keyword_lane(self._database.connection, spec, keywords, top, _needed(filter))
             chunks = load_chunks(self._database.connection, self.name, (rowid for rowid, _ in lane))
@@ -193,10 +194,10 @@ class Collection:
 
         Raises what `search` raises, and 6005 for options that make no ranking.
         """
-        _check_count("top", top)
+        top = _count("top", top)
         if depth is None:
             depth = max(_DEPTH, top)
-        _check_count("depth", depth)
+        depth = _count("depth", depth)
         if depth < top:
             raise QedgeError(6005, f"depth {depth} is under top {top}")
         if not (0 <= k < math.inf and all(weight >= 0 for weight in weights) and 0 < sum(weights) < math.inf):
@@ -286,9 +287,14 @@ def _checked_vector(values: ArrayLike, code: int) -> np.ndarray:
     return vector
 
 
-def _check_count(name: str, value: int) -> None:
-    if not 1 <= value <= MAX_DEPTH:
-        raise QedgeError(6005, f"{name} must be 1 to {MAX_DEPTH}, not {value}")
+def _count(name: str, value: int) -> int:
+    try:
+        number = index(value)  # numpy's integers too, which SQLite does not take
+    except TypeError:
+        raise QedgeError(6005, f"{name} must be a whole number, not {value!r}") from None
+    if not 1 <= number <= MAX_DEPTH:
+        raise QedgeError(6005, f"{name} must be 1 to {MAX_DEPTH}, not {number}")
+    return number
 
 
 def _needed(filter_: Filter | None) -> Filter | None:

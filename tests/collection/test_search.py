@@ -203,6 +203,8 @@ def test_each_full_text_tokenizer(tmp_path, tokenizer):
     [
         {"top": 0},
         {"top": 4097},
+        {"top": 2.5},
+        {"top": "3"},
         {"depth": 4097},
         {"depth": 5},
         {"depth": 0},
@@ -227,6 +229,7 @@ def test_the_largest_top(twins):
     """4096 is allowed everywhere."""
     for search in ("search", "keyword_search", "hybrid_search"):
         assert len(getattr(twins[0], search)("roof leak gutter tile rain ladder", top=4096)) == 120
+        assert len(getattr(twins[0], search)("roof", top=np.int64(3))) == 3
 
 
 def test_rows_of_a_filter_that_nothing_passes(twins):
