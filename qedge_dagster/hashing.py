@@ -43,7 +43,7 @@ def hash_stream(stream: BinaryIO, limit: int) -> tuple[bytes, int]:
 
 
 def hash_fields(fields: Iterable[object]) -> bytes:
-    """Hash of `str(field)` for each field, each followed by 0x1F; 16 bytes. Raises `UnicodeEncodeError` as `content_hash`."""
+    """Hash of `str(field)` for each field, each followed by 0x1F; 16 bytes. Raises as `content_hash` does."""
     hasher = xxh3_128()
     for field in fields:
         hasher.update(str(field).encode())

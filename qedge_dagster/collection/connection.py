@@ -21,8 +21,8 @@ _BUSY_TIMEOUT_MS = 5_000
 
 
 def _sqlite_vec() -> str:
-    """Path of the extension, as `sqlite_vec.loadable_path()` gives it. Importing that package imports numpy, which costs
-    a reader of the state more than its whole work."""
+    """Path of the extension, as `sqlite_vec.loadable_path()` gives it. Importing that package imports numpy, which
+    costs a reader of the state more than its whole work."""
     package = find_spec("sqlite_vec")
     if package is None or package.origin is None:
         raise QedgeError(6002, "sqlite-vec is not installed", remedy="pip install sqlite-vec")
