@@ -1,29 +1,32 @@
 """Cutting a region of text into pieces that keep the budget, at places that the text itself determines.
 
-A stretch over the budget is cut in two at the candidate with the smallest hash that leaves a fair part on either side,
-and so on with both parts. The hash depends on the nearby text alone, so two versions of a document share all the cuts
-that are not next to an edit. (Filling one window after the other instead would move every cut behind an edit.)
+The region falls into atoms: its units, or what is left of a unit over the budget after cutting it at every sentence,
+else at every word. Then the cuts between atoms are gone through, weak ones (between words) before strong ones (between
+paragraphs), and equals in the order of a hash of the text around them. A cut is dropped if the two pieces that it parts
+fit the budget together. So pieces are well filled: no two neighbours would fit into one. And since the order depends on
+nearby text alone, two versions of a document share all the cuts that are not close to an edit. (Filling one window
+after the other instead would move every cut behind an edit.)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
 
 from qedge_dagster.chunking.base import ChunkBudget
-from qedge_dagster.chunking.candidates import Candidates, rank
+from qedge_dagster.chunking.candidates import between, context_hashes, rank
 from qedge_dagster.chunking.inner_breaks import InnerBreaks
 from qedge_dagster.chunking.layout import Layout, Table
 from qedge_dagster.chunking.token_index import TokenIndex
 
 __all__ = ["Cutter", "Piece", "Region"]
 
-_FAIR_PART = 0.4  # of a budget, on either side of a cut
-
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Text that is chunked by itself. `whole_units` prefers to cut between units wherever they are, and repeats text
-    only after a cut inside a unit."""
+    """Text that is chunked by itself. With `whole_units`, text is repeated only after a cut inside a unit."""
 
     start: int
     end: int
@@ -55,32 +58,67 @@ class Cutter:
     def cut(self, region: Region) -> list[Piece]:
         """Pieces in order that together hold all of the region but white space at their ends."""
         start, end = self._layout.trim(region.start, region.end)
-        spans = self._merge_small(self._spans(region, start, end), start, region)
+        spans = self._join(region, *self._atoms(region, start, end)) if start < end else []
         return [self._piece(region, a, b, first=a == start) for a, b in spans]
 
-    def halve(self, region: Region, piece: Piece) -> list[Piece]:
+    def halve(self, piece: Piece) -> list[Piece]:
         """A piece that turned out to be over the budget, in two; or the piece itself if it cannot be divided."""
         if piece.end - piece.start < 2:
             return [piece]
-        middle = self._choose(region, piece.start, piece.end, 0, (piece.end - piece.start) // 2)
+        words = between(self._layout.words, piece.start + 1, piece.end - 1)
+        middle = self._inner.middle(piece.start, piece.end)
+        if len(words):
+            middle = int(words[np.abs(words - middle).argmin()])
         spans = [self._layout.trim(piece.start, middle), self._layout.trim(middle, piece.end)]
         return [Piece(a, b, a, piece.table if a == piece.start else self._table_at(a)) for a, b in spans if a < b]
 
-    def _spans(self, region: Region, start: int, end: int) -> list[tuple[int, int]]:
-        spans: list[tuple[int, int]] = []
-        stack = [(start, end)]
-        while stack:
-            a, b = self._layout.trim(*stack.pop())
+    def _atoms(self, region: Region, start: int, end: int) -> tuple[list[tuple[int, int]], list[int]]:
+        """Spans that fit the budget, in order, and for each the strength of the cut before it."""
+        layout = self._layout
+        tiers = (layout.headings, layout.paragraphs, layout.items, layout.sentences, layout.lines, layout.words)
+        atoms: list[tuple[int, int, int]] = []
+        pending = [(start, end, 0, 0)]  # span, strength of the cut before it, next tier to cut it at
+        while pending:
+            a, b, strength, tier = pending.pop()
+            a, b = layout.trim(a, b)
             if a >= b:
                 continue
-            tokens, characters = self._room(region, a, first=a == start)
-            fits = self._tokens.count(a, b) <= tokens and b - a <= characters
-            if fits or b - a < 2:
-                spans.append((a, b))
+            if self._fits(region, a, b, first=a == start) or b - a < 2:
+                atoms.append((a, b, strength))
+                continue
+            if tier < len(tiers):
+                cuts, strength_inside = between(tiers[tier], a + 1, b - 1), len(tiers) - tier
             else:
-                cut = self._choose(region, a, b, tokens, characters)
-                stack += ((cut, b), (a, cut))
-        return spans
+                cuts, strength_inside = self._inner.within(a, b), 0
+            if tier > len(tiers) or (tier == len(tiers) and not len(cuts)):
+                cuts = np.asarray([self._inner.middle(a, b)], dtype=np.int64)
+            edges = [a, *cuts.tolist(), b]
+            parts = list(pairwise(edges))
+            later = [(x, y, strength_inside, tier + 1) for x, y in parts[1:]]
+            pending += reversed([(*parts[0], strength, tier + 1), *later])
+        return [(a, b) for a, b, _ in atoms], [strength for *_, strength in atoms]
+
+    def _join(self, region: Region, atoms: list[tuple[int, int]], strengths: list[int]) -> list[tuple[int, int]]:
+        """Drop the cuts that are not needed, the weakest and those of the largest hash first."""
+        starts = np.asarray([a for a, _ in atoms], dtype=np.int64)
+        hashes = context_hashes(self._layout.codes, starts)
+        order = np.lexsort((starts, ~hashes, np.asarray(strengths)))
+        first_of = list(range(len(atoms)))  # for the last atom of a piece, its first
+        last_of = list(range(len(atoms)))  # for the first atom of a piece, its last
+        kept = [True] * len(atoms)
+        for cut in order.tolist():
+            if cut == 0:
+                continue
+            left, last = first_of[cut - 1], last_of[cut]
+            if self._fits(region, atoms[left][0], atoms[last][1], first=left == 0):
+                kept[cut] = False
+                first_of[last], last_of[left] = left, last
+        heads = [index for index, keep in enumerate(kept) if keep]
+        return [(atoms[head][0], atoms[last_of[head]][1]) for head in heads]
+
+    def _fits(self, region: Region, a: int, b: int, *, first: bool) -> bool:
+        tokens, characters = self._room(region, a, first=first)
+        return b - a <= characters and self._tokens.count(a, b) <= tokens
 
     def _room(self, region: Region, start: int, *, first: bool) -> tuple[int, int]:
         """Tokens and characters that a piece starting here may add to what it repeats."""
@@ -102,50 +140,6 @@ class Cutter:
         affordable = 2 * header <= self._budget.max_tokens
         return table if affordable and 2 * (table.header_end - table.start) <= self._budget.max_characters else None
 
-    def _choose(self, region: Region, a: int, b: int, tokens: int, characters: int) -> int:
-        low, high = self._fair_span(a, b, tokens, characters)
-        layout = self._layout
-        for tier in (layout.headings, layout.paragraphs, layout.items):
-            if (cut := tier.first(low, high)) is not None:
-                return cut
-        if region.whole_units:
-            for tier in (layout.headings, layout.paragraphs, layout.items):
-                if (cut := tier.first(a + 1, b - 1)) is not None:
-                    return cut
-        for name in ("sentences", "lines", "words"):
-            tier: Candidates = getattr(layout, name)
-            if (cut := tier.first(low, high)) is not None:
-                return cut
-        return self._inner.first(a, b, low, high)
-
-    def _fair_span(self, a: int, b: int, tokens: int, characters: int) -> tuple[int, int]:
-        first, last = self._tokens.span(a, b)
-        if tokens and (last - first) * characters >= (b - a) * tokens and last - first > tokens:
-            part = max(1, int(_FAIR_PART * tokens))
-            low, high = self._tokens.start(first + part), self._tokens.start(last - part)
-        else:
-            part = max(1, int(_FAIR_PART * characters))
-            low, high = a + part, b - part
-        low, high = max(low, a + 1), min(high, b - 1)
-        return (low, high) if low <= high else (a + 1, b - 1)
-
-    def _merge_small(self, spans: list[tuple[int, int]], start: int, region: Region) -> list[tuple[int, int]]:
-        """Join a span under the minimum to the one after it, else to the one before, where the two fit."""
-        merged: list[tuple[int, int]] = []
-        for span in spans:
-            if merged:
-                before = merged[-1]
-                small = self._is_small(before) or self._is_small(span)
-                tokens, characters = self._room(region, before[0], first=before[0] == start)
-                if small and self._tokens.count(before[0], span[1]) <= tokens and span[1] - before[0] <= characters:
-                    merged[-1] = (before[0], span[1])
-                    continue
-            merged.append(span)
-        return merged
-
-    def _is_small(self, span: tuple[int, int]) -> bool:
-        return self._tokens.count(*span) < self._budget.min_tokens
-
     def _piece(self, region: Region, a: int, b: int, *, first: bool) -> Piece:
         if first:
             return Piece(a, b, a)
@@ -164,7 +158,7 @@ class Cutter:
             floor = layout.overlap_floor(start)
         reach = self._tokens.start(max(0, self._tokens.span(0, start)[1] - self._budget.overlap))
         low = max(region.start, floor, reach, start - self._overlap_characters)
-        for positions in (layout.overlap_starts, layout.words.positions):
+        for positions in (layout.overlap_starts, layout.words):
             index = rank(positions, low)
             if index < len(positions) and positions[index] < start:
                 return int(positions[index])

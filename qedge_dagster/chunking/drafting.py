@@ -138,7 +138,7 @@ def draft_regions(
             elif piece.table or piece.overlap_start < piece.start:
                 over.append((counted.region, replace(piece, overlap_start=piece.start, table=None)))
             else:
-                halves = cutter.halve(counted.region, piece)
+                halves = cutter.halve(piece)
                 if len(halves) == 1 and halves[0] == piece:
                     done.append(counted)  # a single character over the budget: `check_drafts` has the last word
                 else:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from qedge_dagster.chunking.candidates import Candidates, Positions
+from qedge_dagster.chunking.candidates import Positions, between
 from qedge_dagster.chunking.layout import Layout
 from qedge_dagster.chunking.token_index import TokenIndex
 
@@ -25,33 +25,22 @@ class InnerBreaks:
         self._layout = layout
         self._tokens = tokens
 
-    def first(self, start: int, end: int, low: int, high: int) -> int:
-        """Where to cut `[start, end)`, within `[low, high]` if there is a cluster boundary.
+    def within(self, start: int, end: int) -> Positions:
+        """Where `[start, end)` may be cut: at tokens, or where these are too few, anywhere between clusters."""
+        inner = between(self._anywhere, start + 1, end - 1)
+        starts = self._tokens.starts
+        indexes = np.minimum(starts.searchsorted(inner.astype(starts.dtype)), max(0, len(starts) - 1))
+        at_tokens = inner[starts[indexes] == inner] if len(starts) else inner[:0]
+        return at_tokens if len(at_tokens) else inner
 
-        Where the text offers no candidate (it repeats one character, or the span is short) it is the boundary nearest
-        to the middle; a single cluster is cut between code points.
-        """
-        for tier in (self._at_tokens, self._anywhere):
-            if (cut := tier.first(low, high)) is not None:
-                return cut
-        middle = (low + high) // 2
-        graphemes = self._layout.graphemes
-        cut = graphemes.nearest(middle, low, high)
-        if cut is None:
-            cut = graphemes.nearest(middle, start + 1, end - 1)
+    def middle(self, start: int, end: int) -> int:
+        """The cluster boundary nearest to the middle of `[start, end)`; a single cluster is cut between code points."""
+        middle = (start + end) // 2
+        cut = self._layout.graphemes.nearest(middle, start + 1, end - 1)
         return middle if cut is None else cut
 
     @cached_property
-    def _at_tokens(self) -> Candidates:
-        positions = self._anywhere.positions
-        starts = self._tokens.starts
-        if not len(starts):
-            return Candidates(positions[:0], self._layout.codes)
-        indexes = np.minimum(starts.searchsorted(positions.astype(starts.dtype)), len(starts) - 1)
-        return Candidates(positions[starts[indexes] == positions], self._layout.codes)
-
-    @cached_property
-    def _anywhere(self) -> Candidates:
+    def _anywhere(self) -> Positions:
         codes = self._layout.codes
         found: list[Positions] = []
         for begin in range(_REACH, len(codes) - _REACH + 1, _SLICE):
@@ -64,4 +53,4 @@ class InnerBreaks:
         positions = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
         if self._layout.graphemes.inside is not None:
             positions = positions[~self._layout.graphemes.inside[positions]]
-        return Candidates(positions, codes)
+        return positions

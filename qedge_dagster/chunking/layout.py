@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from qedge_dagster.chunking.candidates import Candidates, Codes, Positions, rank
+from qedge_dagster.chunking.candidates import Codes, Positions, rank
 from qedge_dagster.chunking.graphemes import Graphemes
 from qedge_dagster.chunking.sentences import sentence_starts
 from qedge_dagster.documents import UNKNOWN_PAGE, BlockKind, DocumentBlock, ExtractedDocument
@@ -129,49 +129,49 @@ class Layout:
     # -- where to cut, best first ----------------------------------------------------------------------------------
 
     @cached_property
-    def headings(self) -> Candidates:
+    def headings(self) -> Positions:
         """Before headings, those that split and those that do not."""
         starts = [unit.start for unit in self.units[1:] if unit.kind == "heading"]
-        return self._candidates(np.asarray(starts, dtype=np.int64))
+        return self._clean(np.asarray(starts, dtype=np.int64))
 
     @cached_property
-    def paragraphs(self) -> Candidates:
+    def paragraphs(self) -> Positions:
         """Between units of different kinds, or between paragraphs; not between a heading and what follows it."""
-        return self._candidates(self._unit_breaks(weak=False))
+        return self._clean(self._unit_breaks(weak=False))
 
     @cached_property
-    def items(self) -> Candidates:
+    def items(self) -> Positions:
         """Between list items, and between rows of a table."""
-        return self._candidates(self._unit_breaks(weak=True))
+        return self._clean(self._unit_breaks(weak=True))
 
     @cached_property
-    def sentences(self) -> Candidates:
+    def sentences(self) -> Positions:
         """Where sentences start, and lines where lines have a meaning."""
         sentences = sentence_starts(self.text, self.codes, self.word_starts, self.word_ends)
         if not any(unit.kind in _LINED for unit in self.units):
-            return self._candidates(sentences)
+            return self._clean(sentences)
         starts = np.asarray(self._starts, dtype=np.int64)
         lined = np.asarray([unit.kind in _LINED for unit in self.units])
         code = np.asarray([unit.kind == "code" for unit in self.units])
-        lines = self.lines.positions
+        lines = self.lines
         sentences = sentences[~code[np.maximum(starts.searchsorted(sentences, "right") - 1, 0)]]
         lines = lines[lined[np.maximum(starts.searchsorted(lines, "right") - 1, 0)]]
-        return self._candidates(np.union1d(sentences, lines))
+        return self._clean(np.union1d(sentences, lines))
 
     @cached_property
-    def lines(self) -> Candidates:
+    def lines(self) -> Positions:
         newlines = np.flatnonzero(self.codes == ord("\n"))
         indexes = np.unique(self.word_starts.searchsorted(newlines))
-        return self._candidates(self.word_starts[indexes[indexes < len(self.word_starts)]])
+        return self._clean(self.word_starts[indexes[indexes < len(self.word_starts)]])
 
     @cached_property
-    def words(self) -> Candidates:
-        return self._candidates(self.word_starts)
+    def words(self) -> Positions:
+        return self._clean(self.word_starts)
 
     @cached_property
     def overlap_starts(self) -> Positions:
         """Where repeated text may start: any unit, sentence or meaningful line."""
-        return np.union1d(np.union1d(self.paragraphs.positions, self.items.positions), self.sentences.positions)
+        return np.union1d(np.union1d(self.paragraphs, self.items), self.sentences)
 
     def _unit_breaks(self, weak: bool) -> Positions:
         tables = set(self._table_starts)
@@ -183,8 +183,8 @@ class Layout:
         ]
         return np.asarray(found, dtype=np.int64)
 
-    def _candidates(self, positions: Positions) -> Candidates:
-        return Candidates(self.graphemes.clean_starts(positions.astype(np.int64)), self.codes)
+    def _clean(self, positions: Positions) -> Positions:
+        return self.graphemes.clean_starts(positions.astype(np.int64))
 
 
 def _codes(text: str) -> Codes:

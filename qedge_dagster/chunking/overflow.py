@@ -44,7 +44,7 @@ def apply_overflow(
 def _kept_end(unit: Unit, layout: Layout, tokens: TokenIndex, budget: ChunkBudget) -> int:
     first, _ = tokens.span(unit.start, unit.end)
     limit = min(tokens.start(first + budget.max_tokens), unit.start + budget.max_characters, unit.end)
-    for positions in (layout.sentences.positions, layout.words.positions):
+    for positions in (layout.sentences, layout.words):
         index = rank(positions, limit, "right") - 1
         if index >= 0 and positions[index] > unit.start:
             return int(positions[index])
