@@ -6,11 +6,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 from markdown_it import MarkdownIt
 from markdown_it.parser_block import ParserBlock
 from markdown_it.rules_block import StateBlock, list_block
 from markdown_it.rules_block import table as table_rule
+from markdown_it.token import Token
 
 from qedge_dagster.documents import BlockKind, DocumentBlock, ExtractedDocument
 from qedge_dagster.errors import QedgeError
@@ -74,7 +76,7 @@ def _line_feeds(text: str) -> str:
 
 def _blocks(text: str) -> Iterator[DocumentBlock]:
     parser = _parser()
-    state = StateBlock(_line_feeds(text), parser, {}, [])
+    state = _State(_line_feeds(text), parser, {}, [])
     # The offset of each line, and of the end; `state.bMarks` is changed in passing by the rules for quotes.
     lines = tuple(state.bMarks)
     rules = parser.block.ruler.getRules("")
@@ -125,6 +127,14 @@ def _title(text: str, state: StateBlock, lines: tuple[int, ...], line: int) -> t
     after_marks = lines[line] + state.tShift[line] + len(heading.markup)
     start = state.src.find(inline.content, after_marks)
     return visible_span(text, start, start + len(inline.content))
+
+
+class _State(StateBlock):
+    def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
+        token = super().push(ttype, tag, nesting)
+        if token.level > 1 or nesting < 0:  # of no interest, and a list of a million items has many
+            self.tokens.pop()
+        return token
 
 
 @lru_cache(maxsize=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, BinaryIO, Protocol
 
 from qedge_dagster.errors import QedgeError
@@ -12,9 +11,9 @@ from qedge_dagster.errors import QedgeError
 __all__ = ["Source", "SourceItem", "UnlistedPart", "check_id"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SourceItem:
-    """One document at its source.
+    """One document at its source. Not to be changed; not frozen, as that triples the cost of making one.
 
     `open` returns a fresh binary stream positioned at the start. It is called once to hash and once more to extract, so
     whatever it needs (a credential, a lease, a handle) it acquires, and its stream releases on close, on EACH call.
@@ -27,7 +26,7 @@ class SourceItem:
     path: str | None = None
     size_bytes: int | None = None
     modified_utc: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,8 @@ def _utc(nanoseconds: int) -> str | None:
     day = _day(days)
     if day is None:
         return None
-    return f"{day}T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:09}Z"
+    minutes, seconds = divmod(seconds, 60)
+    return "%sT%02d:%02d:%02d.%09dZ" % (day, *divmod(minutes, 60), seconds, fraction)  # noqa: UP031 - twice as fast
 
 
 @lru_cache(maxsize=4096)
