@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from qedge_dagster.chunking import ChunkBudget, ChunkDraft, ChunkingOptions, Tokenizer
 from qedge_dagster.chunking.base import embed_text
 from qedge_dagster.chunking.breadcrumbs import fit_breadcrumb
-from qedge_dagster.chunking.candidates import Candidates
+from qedge_dagster.chunking.candidates import Positions, between
 from qedge_dagster.chunking.cutting import Region
 from qedge_dagster.chunking.layout import Layout
 from qedge_dagster.chunking.markdown_heading import section_regions
@@ -70,10 +70,10 @@ class GreedyChunker:
             cut = cut or _last(layout.words, fresh + 1, limit) or limit
             yield layout.trim(start, cut)
             back = tokens.start(max(first + 1, tokens.span(0, cut)[1] - budget.overlap))
-            repeated = layout.sentences.within(max(back, start + 1), cut)
+            repeated = between(layout.sentences, max(back, start + 1), cut)
             start = int(repeated[0]) if len(repeated) else cut
 
 
-def _last(candidates: Candidates, low: int, high: int) -> int | None:
-    positions = candidates.within(low, high)
-    return int(positions[-1]) if len(positions) else None
+def _last(positions: Positions, low: int, high: int) -> int | None:
+    found = between(positions, low, high)
+    return int(found[-1]) if len(found) else None

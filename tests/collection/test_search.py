@@ -43,7 +43,7 @@ def order(columns: dict) -> tuple:
     return columns["source_id"], columns["document_id"], columns["ordinal"], columns["key"]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     vectors=st.lists(LATTICE, min_size=1, max_size=40),
     query=LATTICE,
@@ -85,7 +85,7 @@ def twins(tmp_path_factory):
         yield one, two
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=3), top=st.integers(1, 130))
 def test_answers_do_not_depend_on_row_ids(twins, words, top):
     """Two databases of the same content give the same hits in the same order, ties at the end included."""
@@ -95,7 +95,7 @@ def test_answers_do_not_depend_on_row_ids(twins, words, top):
         assert first == second
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=3),
     keywords=st.none() | st.lists(st.sampled_from(WORDS), max_size=2),
