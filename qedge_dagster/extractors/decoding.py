@@ -122,9 +122,10 @@ def _by_bom(data: bytearray, strict: bool) -> DecodedText | None:
             if strict:
                 raise QedgeError(6106, f"not {encoding.upper()} at byte {error.start}") from None
         # Such bytes may begin another encoding's text, or no text at all.
-        odd, total = _oddities(data[:_HEAD_BYTES], encoding)
-        if encoding.startswith("utf-16") and odd <= max(1, _MAX_ODD_BOM * total):
-            return _replacing(data, encoding)
+        if encoding.startswith("utf-16"):
+            odd, total = _oddities(data[:_HEAD_BYTES], encoding)
+            if odd <= max(1, _MAX_ODD_BOM * total):
+                return _replacing(data, encoding)
     return None
 
 
