@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import apsw
 
 from qedge_dagster.collection import Collection
 from qedge_dagster.collection.connection import Database
@@ -126,7 +128,7 @@ class IngestionPipeline:
         a committed boundary. `lock_wait` is how many seconds to wait for an active run to end. Raises as `run`."""
         source_id = check_id(source.source_id, "source id")
         stages = self.stages
-        with run_lock(self._database.path, self._state, source_id, wait_seconds=lock_wait):
+        with self._exclusive(source_id, lock_wait):
             state = self._prepare(stages, rebuild=options.rebuild)
             run = self._new_run(state, source_id, stages.recipe.hash(), options.budget)
             for event in run.ingest(source, stages, options):
@@ -138,13 +140,13 @@ class IngestionPipeline:
         """Remove the documents that the source no longer holds, without reading any."""
         source_id = check_id(source.source_id, "source id")
         self._require_collection()
-        with run_lock(self._database.path, self._state, source_id):
+        with self._exclusive(source_id):
             return _fold(self._new_run(self._state, source_id).prune(source, allow_empty=allow_empty))
 
     def remove(self, source_id: str, document_ids: Iterable[str]) -> RunResult:
         """Remove documents by id, whatever the source holds; the next run brings back those it still does."""
         self._require_collection()
-        with run_lock(self._database.path, self._state, source_id):
+        with self._exclusive(source_id):
             return _fold(self._new_run(self._state, source_id).remove(document_ids))
 
     def request_stop(self, reason: StopReason = "caller:stop") -> None:
@@ -160,6 +162,15 @@ class IngestionPipeline:
         return diagnostics(self._database, self._state.collection, self.stages, counts=counts)
 
     # inside
+
+    @contextmanager
+    def _exclusive(self, source_id: str, lock_wait: float = 0.0) -> Generator[None, None, None]:
+        """Hold the lock of a run. What SQLite raises outside of the run's own care is 6205 (busy, full, read-only)."""
+        with run_lock(self._database.path, self._state, source_id, wait_seconds=lock_wait):
+            try:
+                yield
+            except apsw.Error as error:
+                raise QedgeError(6205, f"{self._database.path}: {error}") from error
 
     def _prepare(self, stages: Stages, *, rebuild: bool) -> StateStore:
         """Make the collection ready for this model. Returns the state that the run writes to: the collection's own, or

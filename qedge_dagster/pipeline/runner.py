@@ -72,13 +72,14 @@ class Run:
         self._tally = Tally()
         self._gauge = Gauge(budget, stop)
         self._unlisted: list[str] = []
-        self._chain = recipe_hash.hex() if recipe_hash else ""
+        # Runs of one chain resume one another. Prune and remove are of none, and leave its position alone.
+        self._chain: str | None = None
         self._started = time.monotonic()
 
     # the three kinds of run
 
     def ingest(self, source: Source, stages: Stages, options: RunOptions) -> Generator[Event, None, None]:
-        self._chain += "/force" if options.force else ""
+        self._chain = stages.recipe.hash().hex() + ("/force" if options.force else "")
         return self._recorded(self._ingest(source, stages, options))
 
     def prune(self, source: Source, *, allow_empty: bool) -> Generator[Event, None, None]:
@@ -151,6 +152,7 @@ class Run:
         What lies before that place, the suspended runs have covered. So if time runs out while it is read again, the
         run is complete nevertheless: else a budget shorter than one reading of everything would never be.
         """
+        assert self._chain is not None
         position = self._state.resume_position(self._source_id, self._chain)
         covered: list[SourceItem] = []
         for item in items:
@@ -254,9 +256,9 @@ class Run:
         try:
             with self._database.atomic():
                 self._runs.finish_run(row)
-                self._state.put_resume_position(
-                    self._source_id, self._chain, None if outcome == "completed" else self._gauge.document_id
-                )
+                if self._chain is not None:
+                    position = None if outcome == "completed" else self._gauge.document_id
+                    self._state.put_resume_position(self._source_id, self._chain, position)
         except apsw.Error as problem:
             return Failure(6205, f"the end of the run could not be recorded: {problem}")
         return None

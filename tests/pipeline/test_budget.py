@@ -90,6 +90,17 @@ def test_nothing_is_removed_by_a_suspended_run(docs: Path, tmp_path: Path) -> No
     assert (result.outcome, result.documents_removed) == ("completed", 1)
 
 
+def test_prune_and_remove_leave_the_resume_position_alone(docs: Path, tmp_path: Path) -> None:
+    """They end completed, but what an ingest has left to do is still to be done."""
+    db, embedder = tmp_path / "index.db", CountingEmbedder()
+    ingest(db, FolderSource(docs), embedder, budget=IngestionBudget(max_documents=5))
+    with IngestionPipeline.open(db, embedder=embedder) as pipeline:
+        assert pipeline.prune(FolderSource(docs)).outcome == "completed"
+        assert pipeline.remove(str(docs.resolve()), ["00.txt"]).documents_removed == 1
+    result = ingest(db, FolderSource(docs), embedder, budget=IngestionBudget(max_documents=1))
+    assert [document.document_id for document in result.documents] == ["05.txt"]
+
+
 @pytest.mark.parametrize("stop", ["request_stop", "cancel"])
 def test_a_stop_ends_at_the_next_boundary(docs: Path, tmp_path: Path, stop: str) -> None:
     """A stop in the middle of a long document keeps its finished windows; the next run embeds only the rest."""

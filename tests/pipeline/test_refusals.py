@@ -115,3 +115,19 @@ def test_two_collections_share_a_file(docs: Path, tmp_path: Path) -> None:
         assert pipeline.run(FolderSource(docs)).documents_indexed == 2
         assert len(pipeline.collection.search("text", top=5)) == 2
     assert ingest(db, FolderSource(docs), CountingEmbedder()).documents_skipped == 2
+
+
+def test_a_database_that_another_program_holds_is_a_clean_abort(docs: Path, tmp_path: Path) -> None:
+    """6205 when a write transaction outlasts the busy timeout; afterwards the run goes through."""
+    db = tmp_path / "index.db"
+    ingest(db, FolderSource(docs), CountingEmbedder())
+    with (
+        closing(apsw.Connection(str(db))) as other,
+        IngestionPipeline.open(db, embedder=CountingEmbedder()) as pipeline,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(QedgeError) as error:
+            pipeline.run(FolderSource(docs))
+        assert error.value.code == 6205
+        other.execute("ROLLBACK")
+        assert pipeline.run(FolderSource(docs)).documents_skipped == 2
