@@ -32,7 +32,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "onnx": ("onnxruntime",),
     "pdf": ("pdfminer.high_level",),
     "docx": ("docx2txt",),
-    "ui": ("dagster_webserver",),
+    "ui": ("dagster_webserver.cli",),
 }
 
 #: How packages without an SPDX expression say it.
