@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -264,7 +265,7 @@ def _fill_gap(text: str, start: int, end: int, units: list[Unit]) -> int:
 def _tables(text: str, units: list[Unit]) -> list[Table]:
     tables: list[Table] = []
     first: Unit | None = None
-    for unit, after in zip(units, [*units[1:], None], strict=True):
+    for unit, after in zip_longest(units, units[1:]):
         if unit.kind != "table_row":
             continue
         first = first or unit
