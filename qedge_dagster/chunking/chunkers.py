@@ -45,6 +45,8 @@ class RegionChunker:
         if not document.text.strip():
             return []
         layout = Layout(document)
+        if not layout.units:  # invisible characters alone
+            return []
         tokens = TokenIndex(document.text, self._tokenizer)
         regions = self._regions(layout, tokens)
         regions = apply_overflow(self._options.overflow, regions, layout, tokens, self._budget, warn)

@@ -1,11 +1,11 @@
 """Cutting a region of text into pieces that keep the budget, at places that the text itself determines.
 
 The region falls into atoms: its units, or what is left of a unit over the budget after cutting it at every sentence,
-else at every word. Then the cuts between atoms are gone through, weak ones (between words) before strong ones (between
-paragraphs), and equals in the order of a hash of the text around them. A cut is dropped if the two pieces that it parts
-fit the budget together. So pieces are well filled: no two neighbours would fit into one. And since the order depends on
-nearby text alone, two versions of a document share all the cuts that are not close to an edit. (Filling one window
-after the other instead would move every cut behind an edit.)
+else at every line, at every word. Then cuts between atoms are dropped where the two pieces that they part fit the budget
+together, weak cuts (between words) before strong ones (between paragraphs). Of equals a hash of the text behind each cut
+decides: the further away the next cut with a smaller hash is, the longer a cut stays, and one that is first within most
+of a budget always stays. So which cuts remain depends on nearby text alone, and two versions of a document share all
+that are not close to an edit. (Filling one window after the other instead would move every cut behind an edit.)
 """
 
 from __future__ import annotations
@@ -72,53 +72,74 @@ class Cutter:
         spans = [self._layout.trim(piece.start, middle), self._layout.trim(middle, piece.end)]
         return [Piece(a, b, a, piece.table if a == piece.start else self._table_at(a)) for a, b in spans if a < b]
 
-    def _atoms(self, region: Region, start: int, end: int) -> tuple[list[tuple[int, int]], list[int]]:
-        """Spans that fit the budget, in order, and for each the strength of the cut before it."""
+    def _atoms(self, region: Region, start: int, end: int) -> _Atoms:
+        """Spans that fit the budget by themselves, as coarse as possible."""
         layout = self._layout
         tiers = (layout.headings, layout.paragraphs, layout.items, layout.sentences, layout.lines, layout.words)
-        atoms: list[tuple[int, int, int]] = []
-        pending = [(start, end, 0, 0)]  # span, strength of the cut before it, next tier to cut it at
-        while pending:
-            a, b, strength, tier = pending.pop()
-            a, b = layout.trim(a, b)
-            if a >= b:
-                continue
-            if self._fits(region, a, b, first=a == start) or b - a < 2:
-                atoms.append((a, b, strength))
-                continue
-            if tier < len(tiers):
-                cuts, strength_inside = between(tiers[tier], a + 1, b - 1), len(tiers) - tier
-            else:
-                cuts, strength_inside = self._inner.within(a, b), 0
-            if tier > len(tiers) or (tier == len(tiers) and not len(cuts)):
-                cuts = np.asarray([self._inner.middle(a, b)], dtype=np.int64)
-            edges = [a, *cuts.tolist(), b]
-            parts = list(pairwise(edges))
-            later = [(x, y, strength_inside, tier + 1) for x, y in parts[1:]]
-            pending += reversed([(*parts[0], strength, tier + 1), *later])
-        return [(a, b) for a, b, _ in atoms], [strength for *_, strength in atoms]
+        atoms = self._measure(region, np.asarray([start]), np.zeros(1, dtype=np.int64), end)
+        for strength, tier in zip(range(len(tiers), 0, -1), tiers, strict=True):
+            if atoms.fit.all():
+                return atoms
+            cuts = between(tier, start + 1, end - 1)
+            holders = atoms.starts.searchsorted(cuts, "right") - 1
+            cuts = cuts[~atoms.fit[holders] & (cuts != atoms.starts[holders])]
+            atoms = self._cut_at(region, atoms, cuts, strength, end)
+        if not atoms.fit.all():
+            spans = [(int(atoms.starts[i]), int(atoms.ends[i])) for i in np.flatnonzero(~atoms.fit)]
+            inner = [self._inner.within(a, b) for a, b in spans]
+            atoms = self._cut_at(region, atoms, np.concatenate(inner), 0, end)
+        while not (small := atoms.fit | (atoms.ends - atoms.starts < 2)).all():
+            spans = [(int(atoms.starts[i]), int(atoms.ends[i])) for i in np.flatnonzero(~small)]
+            middles = [self._inner.middle(a, b) for a, b in spans]
+            atoms = self._cut_at(region, atoms, np.asarray(middles, dtype=np.int64), 0, end)
+        return atoms
 
-    def _join(self, region: Region, atoms: list[tuple[int, int]], strengths: list[int]) -> list[tuple[int, int]]:
-        """Drop the cuts that are not needed, the weakest and those of the largest hash first."""
-        starts = np.asarray([a for a, _ in atoms], dtype=np.int64)
-        hashes = context_hashes(self._layout.codes, starts)
-        order = np.lexsort((starts, ~hashes, np.asarray(strengths)))
-        first_of = list(range(len(atoms)))  # for the last atom of a piece, its first
-        last_of = list(range(len(atoms)))  # for the first atom of a piece, its last
-        kept = [True] * len(atoms)
-        for cut in order.tolist():
-            if cut == 0:
+    def _cut_at(self, region: Region, atoms: _Atoms, cuts: Positions, strength: int, end: int) -> _Atoms:
+        starts = np.concatenate((atoms.starts, cuts))
+        strengths = np.concatenate((atoms.strengths, np.full(len(cuts), strength)))
+        order = starts.argsort(kind="stable")
+        return self._measure(region, starts[order], strengths[order], end)
+
+    def _measure(self, region: Region, starts: Positions, strengths: Positions, end: int) -> _Atoms:
+        ends = self._layout.trimmed_ends(starts, np.append(starts[1:], end))
+        shown = ends > starts
+        starts, ends, strengths = starts[shown], ends[shown], strengths[shown]
+        first, last = self._tokens.indexes(starts), self._tokens.indexes(ends)
+        tokens, characters = self._rooms(region, starts)
+        fit = (last - first <= tokens) & (ends - starts <= characters)
+        return _Atoms(starts, ends, strengths, first, last, tokens, characters, fit)
+
+    def _join(self, atoms: _Atoms) -> list[tuple[int, int]]:
+        """Drop the cuts that are not needed."""
+        budget = self._budget
+        order, fixed = self._order(atoms)
+        starts, ends = atoms.starts.tolist(), atoms.ends.tolist()
+        first, last = atoms.first.tolist(), atoms.last.tolist()
+        tokens, characters = atoms.tokens.tolist(), atoms.characters.tolist()
+        head_of = list(range(len(starts)))  # for the last atom of a piece, its first
+        tail_of = list(range(len(starts)))  # for the first atom of a piece, its last
+        kept = [True] * len(starts)
+        for cut in order:
+            head, tail = head_of[cut - 1], tail_of[cut]
+            if last[tail] - first[head] > tokens[head] or ends[tail] - starts[head] > characters[head]:
                 continue
-            left, last = first_of[cut - 1], last_of[cut]
-            if self._fits(region, atoms[left][0], atoms[last][1], first=left == 0):
+            smaller = min(last[cut - 1] - first[head], last[tail] - first[cut])
+            if not fixed[cut] or smaller < budget.min_tokens:
                 kept[cut] = False
-                first_of[last], last_of[left] = left, last
-        heads = [index for index, keep in enumerate(kept) if keep]
-        return [(atoms[head][0], atoms[last_of[head]][1]) for head in heads]
+                head_of[tail], tail_of[head] = head, tail
+        return [(starts[head], ends[tail_of[head]]) for head, keep in enumerate(kept) if keep]
 
-    def _fits(self, region: Region, a: int, b: int, *, first: bool) -> bool:
-        tokens, characters = self._room(region, a, first=first)
-        return b - a <= characters and self._tokens.count(a, b) <= tokens
+    def _order(self, atoms: _Atoms) -> tuple[list[int], list[bool]]:
+        """The cuts before all atoms but the first, in the order in which to drop them, and which ones are to stay."""
+        budget = self._budget
+        hashes = context_hashes(self._layout.codes, atoms.starts)
+        precedence = np.empty(len(hashes), dtype=np.int64)
+        precedence[np.lexsort((hashes, -atoms.strengths))] = np.arange(len(hashes))
+        room = budget.max_tokens if atoms.whole_units else budget.max_tokens - budget.overlap
+        loads = np.maximum((atoms.last - atoms.first) / room, (atoms.ends - atoms.starts) / budget.max_characters)
+        reaches = _reaches(precedence, np.concatenate(([0.0], loads.cumsum())))
+        order = np.lexsort((-precedence, reaches, atoms.strengths))
+        return order[order > 0].tolist(), (reaches >= _FIXED_REACH).tolist()
 
     def _room(self, region: Region, start: int, *, first: bool) -> tuple[int, int]:
         """Tokens and characters that a piece starting here may add to what it repeats."""

@@ -18,7 +18,7 @@ from qedge_dagster.hashing import ByteLimitExceeded, hash_fields, hash_stream
 from qedge_dagster.pipeline.diff import ChunkDiff, chunks_version, diff_chunks, identify
 from qedge_dagster.pipeline.embed import WindowEmbedder, windows
 from qedge_dagster.pipeline.events import DocumentFailed, DocumentIndexed, DocumentSkipped, Event, Phase, WindowEmbedded
-from qedge_dagster.pipeline.gauge import Gauge
+from qedge_dagster.pipeline.gauge import Gauge, Stopped
 from qedge_dagster.pipeline.options import RunOptions
 from qedge_dagster.pipeline.results import DocumentOutcome, DocumentResult
 from qedge_dagster.pipeline.stages import Stages
@@ -105,6 +105,13 @@ class DocumentProcessor:
             raise QedgeError(6205, f"another program holds the database: {error}") from error
         except apsw.Error as error:
             yield self.record_failure(work, Failure(6207, f"{type(error).__name__}: {error}"))
+        except Stopped:
+            raise
+        except (
+            Exception
+        ) as error:  # a fault of ours, or of a chunker of the caller's: it costs one document all the same
+            failure = Failure(6102, f"{type(error).__name__} while the document was processed")
+            yield self.record_failure(work, failure)
 
     # gate
 

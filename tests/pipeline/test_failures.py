@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from qedge_dagster import FolderSource, IngestionOptions, ItemsSource, QedgeError, RunOptions, RunResult, SourceItem
+from qedge_dagster.chunking.base import ChunkDraft
+from qedge_dagster.chunking.chunkers import RegionChunker
 from qedge_dagster.documents import ExtractedDocument
 from qedge_dagster.embedding.base import EmbeddingBatch
 from qedge_dagster.extractors.base import ExtractionContext
@@ -156,6 +158,22 @@ def test_an_extractor_that_misbehaves_costs_one_document(
     [failure] = [document.failure for document in run.documents if document.failure]
     assert "secret" not in failure.message
     assert run.documents_failed == (code != 6105)
+
+
+def test_a_fault_in_the_chunker_costs_one_document(docs: Path, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even a plain bug is recorded for its document, by type, and the run goes on."""
+    chunk = RegionChunker.chunk
+
+    def faulty(self: RegionChunker, document: ExtractedDocument, warn: Callable[[str], None]) -> list[ChunkDraft]:
+        if document.document_id == "b.txt":
+            raise IndexError("the secret text")
+        return chunk(self, document, warn)
+
+    monkeypatch.setattr(RegionChunker, "chunk", faulty)
+    result = ingest(db, FolderSource(docs), CountingEmbedder())
+    assert (result.outcome, result.documents_indexed, codes(result)) == ("completed", 5, {"b.txt": 6102})
+    [failure] = [document.failure for document in result.documents if document.failure]
+    assert "secret" not in failure.message
 
 
 def test_a_failed_call_is_tried_again_in_halves(docs: Path, db: Path) -> None:
