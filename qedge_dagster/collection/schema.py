@@ -58,11 +58,11 @@ class CollectionSpec:
 
     def __post_init__(self) -> None:
         # The name becomes part of table names, which SQL cannot bind as parameters.
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,59}", self.name) or self.name.lower().startswith(
-            ("sqlite_", "qedge_ingest")
-        ):
+        reserved = self.name.lower().startswith(("sqlite_", "qedge_ingest")) or self.name.upper() in apsw.keywords
+        if reserved or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,59}", self.name):
             raise QedgeError(
-                6005, f"collection name {self.name!r}: letters, digits and _ only, a letter first, at most 60"
+                6005,
+                f"collection name {self.name!r}: letters, digits and _ only, a letter first, at most 60, no word of SQL",
             )
         if self.distance not in ("cosine", "l2"):
             raise QedgeError(6005, f"distance must be cosine or l2, not {self.distance!r}")

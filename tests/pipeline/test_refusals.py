@@ -98,7 +98,7 @@ def test_a_file_that_is_no_database(docs: Path, tmp_path: Path) -> None:
     assert error.value.code == 6002
 
 
-@pytest.mark.parametrize("name", ["", "1st", "a b", 'x"; DROP TABLE y', "sqlite_x", "qedge_ingest_x", "a" * 99])
+@pytest.mark.parametrize("name", ["", "1st", "a b", 'x"; DROP TABLE y', "sqlite_x", "qedge_ingest_x", "order", "a" * 99])
 def test_a_collection_name_that_sql_could_not_take(tmp_path: Path, name: str) -> None:
     """6005 before the name is anywhere near a statement."""
     with pytest.raises(QedgeError) as error:
