@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Codes", "Positions", "between", "context_hashes", "mix", "rank"]
+__all__ = ["FEW", "SOME", "Codes", "Positions", "between", "context_hashes", "rank", "rarities"]
 
 Codes = npt.NDArray[Any]
 """Code points of a text, in the narrowest unsigned type that holds them."""
@@ -15,19 +15,23 @@ Codes = npt.NDArray[Any]
 Positions = npt.NDArray[np.int64]
 """Ascending positions in a text."""
 
-_CONTEXT = 32  # characters on either side, about eight tokens
+SOME, FEW = 1, 2
+"""Rarities: one position in 8, and one in 64."""
+
+_CONTEXT = 48  # characters, about eleven tokens
 _SLICE = 1 << 14
+_RARITY_SLICE = 1 << 18
 
 
-def mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """The finaliser of splitmix64: spreads every input bit over the whole word."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
 
 
-_WINDOW = np.arange(-_CONTEXT, _CONTEXT)
-_WEIGHTS = mix(np.arange(1, 2 * _CONTEXT + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)
+_WINDOW = np.arange(_CONTEXT)
+_WEIGHTS = _mix((_WINDOW + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)
 
 
 def rank(ascending: npt.NDArray[Any], value: int, side: str = "left") -> int:
@@ -41,11 +45,25 @@ def between(positions: Positions, low: int, high: int) -> Positions:
 
 
 def context_hashes(codes: Codes, positions: Positions) -> npt.NDArray[np.uint64]:
-    """A hash for each position of the text around it and of nothing else, so that an edit elsewhere does not change
-    which of two positions comes first."""
+    """A hash for each position of the text that follows and of nothing else, so that an edit elsewhere does not change
+    which of two positions comes first; and an edit before the position, up to it, does not either."""
     hashes = np.empty(len(positions), dtype=np.uint64)
     for start in range(0, len(positions), _SLICE):
         window = positions[start : start + _SLICE, None] + _WINDOW
-        around = np.take(codes, window, mode="clip").astype(np.uint64)
-        hashes[start : start + _SLICE] = mix((around * _WEIGHTS).sum(axis=1, dtype=np.uint64))
+        following = np.take(codes, window, mode="clip").astype(np.uint64)
+        hashes[start : start + _SLICE] = _mix((following * _WEIGHTS).sum(axis=1, dtype=np.uint64))
     return hashes
+
+
+def rarities(codes: Codes) -> npt.NDArray[np.uint8]:
+    """0, `SOME` or `FEW` for each position, by the six characters from it on: for text with far more places to cut than
+    are needed."""
+    result = np.zeros(len(codes), dtype=np.uint8)
+    for begin in range(0, len(codes), _RARITY_SLICE):
+        part = codes[begin : begin + _RARITY_SLICE + 5].astype(np.uint32)
+        hashes = np.zeros(len(part) - 5 if len(part) > 5 else 0, dtype=np.uint32)
+        for shift in range(6):
+            hashes = (hashes ^ part[shift : shift + len(hashes)]) * np.uint32(0x9E3779B1)
+            hashes ^= hashes >> np.uint32(15)
+        result[begin : begin + len(hashes)] = (hashes % np.uint32(8) == 0) + (hashes % np.uint32(64) == 0)
+    return result

@@ -6,12 +6,11 @@ import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
 
-from qedge_dagster.chunking.candidates import Codes, Positions, rank
+from qedge_dagster.chunking.candidates import SOME, Codes, Positions, rank, rarities
 from qedge_dagster.chunking.graphemes import Graphemes
 from qedge_dagster.chunking.sentences import sentence_starts
 from qedge_dagster.documents import UNKNOWN_PAGE, BlockKind, DocumentBlock, ExtractedDocument
@@ -89,6 +88,11 @@ class Layout:
         index = bisect_left(self._starts, position)
         return index < len(self._starts) and self._starts[index] == position
 
+    def starting_units(self, positions: Positions) -> npt.NDArray[np.bool_]:
+        starts = np.asarray(self._starts, dtype=np.int64)
+        indexes = np.minimum(starts.searchsorted(positions), len(starts) - 1)
+        return starts[indexes] == positions
+
     def table_at(self, position: int) -> Table | None:
         """The table whose header has to be repeated before `position`."""
         index = bisect_right(self._table_starts, position) - 1
@@ -127,6 +131,11 @@ class Layout:
             last += 1
         return first, last
 
+    def trimmed_ends(self, ends: Positions) -> Positions:
+        """For each of the ends the end of the last word that starts before it."""
+        indexes = self.word_starts.searchsorted(ends) - 1
+        return np.where(indexes < 0, 0, np.minimum(ends, self.word_ends[indexes]))
+
     # -- where to cut, best first ----------------------------------------------------------------------------------
 
     @cached_property
@@ -164,6 +173,15 @@ class Layout:
         newlines = np.flatnonzero(self.codes == ord("\n"))
         indexes = np.unique(self.word_starts.searchsorted(newlines))
         return self._clean(self.word_starts[indexes[indexes < len(self.word_starts)]])
+
+    @cached_property
+    def some_words(self) -> Positions:
+        """Enough places for a paragraph that is one long sentence."""
+        return self.words[self.rarities[self.words] >= SOME]
+
+    @cached_property
+    def rarities(self) -> npt.NDArray[np.uint8]:
+        return rarities(self.codes)
 
     @cached_property
     def words(self) -> Positions:
@@ -216,6 +234,8 @@ def _units(document: ExtractedDocument) -> list[Unit]:
         units.append(replace(unit, start=start))
         position = unit.end
     _fill_gap(text, position, len(text), units)
+    if not units:  # nothing but digits or signs
+        units.append(Unit("paragraph", 0, len(text)))
     return [shown for unit in units if (shown := _shown(text, unit))]
 
 
@@ -265,12 +285,12 @@ def _fill_gap(text: str, start: int, end: int, units: list[Unit]) -> int:
 def _tables(text: str, units: list[Unit]) -> list[Table]:
     tables: list[Table] = []
     first: Unit | None = None
-    for unit, after in zip_longest(units, units[1:]):
+    following: list[Unit | None] = [*units[1:], None]
+    for unit, after in zip(units, following, strict=False):
         if unit.kind != "table_row":
             continue
         first = first or unit
-        joined = after is not None and after.kind == "table_row" and not _BLANK_LINE.search(text, unit.end, after.start)
-        if not joined:
+        if after is None or after.kind != "table_row" or _BLANK_LINE.search(text, unit.end, after.start):
             tables.append(Table(first.start, first.end, unit.end))
             first = None
     return tables

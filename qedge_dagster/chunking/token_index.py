@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qedge_dagster.chunking.candidates import rank
+from qedge_dagster.chunking.candidates import Positions, rank
 from qedge_dagster.chunking.tokenizer import Tokenizer
 
 __all__ = ["TokenIndex"]
@@ -32,6 +32,10 @@ class TokenIndex:
     def count(self, start: int, end: int) -> int:
         first, last = self.span(start, end)
         return last - first
+
+    def indexes(self, positions: Positions) -> Positions:
+        """For each position the number of tokens that start before it."""
+        return self._starts.searchsorted(positions.astype(self._starts.dtype))
 
     def start(self, index: int) -> int:
         """Position of the token; the end of the text for the one after the last."""

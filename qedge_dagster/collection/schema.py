@@ -62,7 +62,7 @@ class CollectionSpec:
         if reserved or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,59}", self.name):
             raise QedgeError(
                 6005,
-                f"collection name {self.name!r}: letters, digits and _ only, a letter first, at most 60; no SQL keyword",
+                f"collection name {self.name!r}: letters, digits and _, a letter first, at most 60, no SQL keyword",
             )
         if self.distance not in ("cosine", "l2"):
             raise QedgeError(6005, f"distance must be cosine or l2, not {self.distance!r}")
