@@ -96,7 +96,7 @@ class ExtractorRegistry:
         if extra is not None:
             raise QedgeError(
                 6101,
-                f'{extra.upper()} support is not installed: pip install "qedge-dagster[{extra}]"',
-                remedy="install the extra, or exclude the file",
+                f"no extractor for {suffix or item.media_type}: it will come with the extra qedge-dagster[{extra}]",
+                remedy="exclude the file, or register an extractor of your own: this release does not read it yet",
             )
         raise QedgeError(6101, f"no extractor for {suffix or 'a name without extension'} ({item.media_type})")

@@ -35,10 +35,10 @@ def test_resolution(name: str, media_type: str, extractor: str) -> None:
 @pytest.mark.parametrize(
     ("name", "media_type", "named"),
     [
-        ("a.pdf", media_type_for(".pdf"), 'pip install "qedge-dagster[pdf]"'),
-        ("blob", "application/pdf", 'pip install "qedge-dagster[pdf]"'),
-        ("a.docx", "application/octet-stream", 'pip install "qedge-dagster[docx]"'),
-        ("a.dotx", media_type_for(".dotx"), 'pip install "qedge-dagster[docx]"'),
+        ("a.pdf", media_type_for(".pdf"), "qedge-dagster[pdf]"),
+        ("blob", "application/pdf", "qedge-dagster[pdf]"),
+        ("a.docx", "application/octet-stream", "qedge-dagster[docx]"),
+        ("a.dotx", media_type_for(".dotx"), "qedge-dagster[docx]"),
         ("a.xyz", "application/octet-stream", ".xyz"),
         ("Makefile", "application/octet-stream", "without extension"),
     ],
