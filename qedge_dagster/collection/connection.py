@@ -49,7 +49,8 @@ class Database:
         if read_only and not self.path.is_file():
             raise QedgeError(6002, f"there is no database at {self.path}")
         try:
-            self.connection = apsw.Connection(str(self.path), flags=flags)
+            # Absolute, since SQLite gives a meaning of its own to names such as ":memory:".
+            self.connection = apsw.Connection(str(self.path.absolute()), flags=flags)
             # Wait for another writer's transaction instead of failing at once.
             self.connection.set_busy_timeout(busy_timeout_ms)
             self.connection.enable_load_extension(True)
@@ -75,11 +76,14 @@ class Database:
         deadline = time.monotonic() + _BUSY_TIMEOUT_MS / 1000
         while self.connection.pragma("journal_mode") != "wal":
             try:  # SQLite does not call the busy handler for this one
-                self.connection.pragma("journal_mode", "wal")
+                mode = self.connection.pragma("journal_mode", "wal")
             except apsw.BusyError:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
+            else:
+                if mode != "wal":  # a file system without shared memory
+                    raise QedgeError(6002, f"{self.path} cannot be put into WAL mode", remedy="use a local disk")
 
     @contextmanager
     def atomic(self) -> Generator[None, None, None]:

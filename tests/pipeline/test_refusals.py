@@ -98,12 +98,23 @@ def test_a_file_that_is_no_database(docs: Path, tmp_path: Path) -> None:
     assert error.value.code == 6002
 
 
-@pytest.mark.parametrize("name", ["", "1st", "a b", 'x"; DROP TABLE y', "sqlite_x", "qedge_ingest_x", "order", "a" * 99])
+@pytest.mark.parametrize(
+    "name", ["", "1st", "a b", 'x"; DROP TABLE y', "sqlite_x", "qedge_ingest_x", "order", "a" * 99]
+)
 def test_a_collection_name_that_sql_could_not_take(tmp_path: Path, name: str) -> None:
     """6005 before the name is anywhere near a statement."""
     with pytest.raises(QedgeError) as error:
         IngestionPipeline.open(tmp_path / "index.db", collection=name)
     assert error.value.code == 6005
+
+
+def test_a_name_that_sqlite_would_take_for_something_else(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ ":memory:" is a file of that name, like any other."""
+    monkeypatch.chdir(tmp_path)
+    assert ingest(Path(":memory:"), FolderSource(docs), CountingEmbedder()).documents_indexed == 2
+    assert ingest(Path(":memory:"), FolderSource(docs), CountingEmbedder()).documents_skipped == 2
 
 
 def test_two_collections_share_a_file(docs: Path, tmp_path: Path) -> None:
