@@ -95,7 +95,7 @@ class Cutter:
         for a, b in pairwise([*starts, end]):
             a, b = self._layout.trim(a, b)
             table = None if a == start else self._table_at(a)
-            overlap_start = a if a == start or table else self._overlap_start(region, a)
+            overlap_start = a if a == start or table else self._overlap_start(region, pieces[-1], a)
             pieces.append(Piece(a, b, overlap_start, table))
         return pieces
 
@@ -202,8 +202,9 @@ class Cutter:
         characters = table.header_end - table.start
         return 2 * tokens <= self._budget.max_tokens and 2 * characters <= self._budget.max_characters
 
-    def _overlap_start(self, region: Region, start: int) -> int:
-        """The first clean place within reach before `start`: a sentence, else a word, else any cluster."""
+    def _overlap_start(self, region: Region, before: Piece, start: int) -> int:
+        """The first clean place within reach before `start`: a sentence, else a word, else any cluster. Never so far
+        back that all of the piece before is repeated."""
         layout = self._layout
         if region.whole_units:
             if layout.starts_unit(start):
@@ -212,13 +213,14 @@ class Cutter:
         else:
             floor = layout.overlap_floor(start)
         reach = self._tokens.start(max(0, self._tokens.span(0, start)[1] - self._budget.overlap))
-        low = max(region.start, floor, reach, start - self._overlap_characters)
+        low = max(before.start + 1, floor, reach, start - self._overlap_characters)
         for positions in (layout.overlap_starts, layout.words):
             index = rank(positions, low)
             if index < len(positions) and positions[index] < start:
                 return int(positions[index])
-        cluster = layout.graphemes.nearest(low, low, start)
-        return start if cluster is None else layout.trim(cluster, start)[0]
+        if low >= start or (cluster := layout.graphemes.nearest(low, low, start)) is None:
+            return start
+        return layout.trim(cluster, start)[0]
 
 
 def _reaches(precedence: Sequence[int], positions: Sequence[float]) -> list[float]:

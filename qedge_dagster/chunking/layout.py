@@ -141,18 +141,17 @@ class Layout:
     @cached_property
     def headings(self) -> Positions:
         """Before headings, those that split and those that do not."""
-        starts = [unit.start for unit in self.units[1:] if unit.kind == "heading"]
-        return self._clean(np.asarray(starts, dtype=np.int64))
+        return self._whole([unit.start for unit in self.units[1:] if unit.kind == "heading"])
 
     @cached_property
     def paragraphs(self) -> Positions:
         """Between units of different kinds, or between paragraphs; not between a heading and what follows it."""
-        return self._clean(self._unit_breaks(weak=False))
+        return self._unit_breaks(weak=False)
 
     @cached_property
     def items(self) -> Positions:
         """Between list items, and between rows of a table."""
-        return self._clean(self._unit_breaks(weak=True))
+        return self._unit_breaks(weak=True)
 
     @cached_property
     def sentences(self) -> Positions:
@@ -200,7 +199,12 @@ class Layout:
             if before.kind != "heading"
             and (before.kind == unit.kind and unit.kind in _RUNS and unit.start not in tables) is weak
         ]
-        return np.asarray(found, dtype=np.int64)
+        return self._whole(found)
+
+    def _whole(self, starts: list[int]) -> Positions:
+        """Those of the units' starts that lie in no cluster: a block may start anywhere."""
+        kept = [start for start in starts if self.text[start - 1].isspace() or self.graphemes.breaks_at(start)]
+        return self._clean(np.asarray(kept, dtype=np.int64))
 
     def _clean(self, positions: Positions) -> Positions:
         return self.graphemes.clean_starts(positions.astype(np.int64))
