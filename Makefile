@@ -1,7 +1,7 @@
 # `make demo` and `make test` are all the set-up there is: each makes .venv first where it is missing or out of date.
 #   PYTHON=python3.12   the interpreter to build .venv with (default: the first on PATH that is new enough);
 #                       `make clean` first where .venv exists already
-#   DOCS=folder         the documents of `make demo` (default: examples/docs)
+#   DOCS=folder         the documents of `make demo` (default: examples/docs); what it made of them is kept in .demo
 #   QUESTION="…"        the question that `make demo` asks
 
 SHELL := bash
@@ -11,13 +11,21 @@ SHELL := bash
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
-DOCS ?= examples/docs
-QUESTION ?= How often is the sand filter changed?
 TESTS ?=
+
+SAMPLE := examples/docs
+DOCS ?= examples/docs
+ifeq ($(value DOCS),$(SAMPLE))
+QUESTION ?= How often is the sand filter changed?
+endif
+# To the shell as they are, whatever quotes and dollar signs they hold.
+override DOCS := $(value DOCS)
+override QUESTION := $(value QUESTION)
+export DOCS QUESTION
 
 NEW_ENOUGH := import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))
 
-.PHONY: help setup demo test test-long test-pythons lint types bench install-table clean
+.PHONY: help setup demo test test-long test-pythons lint types install-table clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
@@ -40,10 +48,14 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(STAMP) ## ingest a folder, search it, ingest it again: nothing is embedded twice
-	@rm -rf .demo && mkdir .demo
-	$(BIN)/qedge ingest "$(DOCS)" --db .demo/demo.db
-	$(BIN)/qedge search "$(QUESTION)" --db .demo/demo.db --top 3
-	$(BIN)/qedge ingest "$(DOCS)" --db .demo/demo.db
+	@mkdir -p .demo
+	@db=".demo/$$(printf %s "$$DOCS" | cksum | cut -d ' ' -f 1).db"; \
+	[ "$$DOCS" != "$(SAMPLE)" ] || rm -f "$$db"*; \
+	qedge() { printf '$$ qedge'; printf ' %q' "$$@"; echo; $(BIN)/qedge "$$@"; echo; }; \
+	qedge ingest --db "$$db" -- "$$DOCS"; \
+	if [ -n "$$QUESTION" ]; then qedge search --db "$$db" --top 3 -- "$$QUESTION"; fi; \
+	qedge ingest --db "$$db" -- "$$DOCS"; \
+	[ -n "$$QUESTION" ] || echo 'Ask your documents something: make demo DOCS=… QUESTION="…"'
 
 test: $(STAMP) ## the test suite
 	$(BIN)/python -m pytest $(TESTS)
@@ -68,9 +80,6 @@ lint: $(STAMP) ## style, format and the direction of imports
 
 types: $(STAMP) ## strict type check
 	$(BIN)/pyright --pythonpath $(BIN)/python
-
-bench: $(STAMP) ## benchmarks, as ratios against this machine's own limits
-	$(BIN)/python -m benchmarks
 
 install-table: $(STAMP) ## measure the extras and write the table of docs/install.md
 	$(BIN)/python scripts/install_table.py

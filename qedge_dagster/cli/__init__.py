@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -41,9 +42,8 @@ class _Qedge(click.Group):
             return super().invoke(ctx)
         except (click.UsageError, click.exceptions.Exit):
             raise
-        except KeyboardInterrupt:
-            note("qedge: interrupted")
-            ctx.exit(ExitCode.CANCELLED)
+        except KeyboardInterrupt:  # here, since click would print an empty line of its own first
+            ctx.exit(_interrupted())
         except Exception as error:
             if ctx.meta.get("debug"):
                 import traceback
@@ -54,10 +54,27 @@ class _Qedge(click.Group):
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
         extra.update(prog_name="qedge", standalone_mode=False)  # the name in messages, however it was started
         try:
-            code = super().main(args, **extra)
-        except click.UsageError as error:
-            code = report(error)
+            try:
+                code = super().main(args, **extra)
+            except click.UsageError as error:
+                code = report(error)
+        except (KeyboardInterrupt, click.Abort):  # outside of `invoke`, or a second one while it dealt with the first
+            code = _interrupted()
         sys.exit(code)
+
+    def __call__(self, *args: Any, **extra: Any) -> NoReturn:
+        """The program, as it is started from a shell."""
+        try:
+            self.main(*args, **extra)
+        except KeyboardInterrupt:  # between the last two statements of `main`
+            sys.exit(ExitCode.CANCELLED)
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the interpreter's shutdown would print a traceback
+
+
+def _interrupted() -> ExitCode:
+    note("qedge: interrupted")
+    return ExitCode.CANCELLED
 
 
 @click.command(

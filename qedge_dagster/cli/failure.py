@@ -39,10 +39,10 @@ def report(error: Exception | Failure) -> ExitCode:
     else:
         error = _of_sqlite(error) or error
     if isinstance(error, Failure):
-        line = f"{error.code} {error.name}: {_sentence(error.message)} {_sentence(error.remedy)}"
+        line = f"{error.code} {error.name}: {_stopped(error.message)} {_sentence(error.remedy)}"
         code = ExitCode.USAGE if error.code == _OPTIONS_INVALID else ExitCode.FAILED
     else:
-        line = f"unexpected {type(error).__name__}: {_sentence(str(error))} --debug shows where."
+        line = f"unexpected {type(error).__name__}: {_stopped(str(error))} --debug shows where."
         code = ExitCode.FAILED
     note("qedge: " + printable(" ".join(line.split())))
     return code
@@ -88,9 +88,12 @@ def failure_lines(failed: Iterable[tuple[str, Failure]]) -> list[str]:
     return lines
 
 
-def _sentence(text: str) -> str:
-    """`text` with a capital letter and a full stop."""
+def _stopped(text: str) -> str:
+    """`text` with a full stop. Its first letter stays: it may be that of a file name, an id or an option."""
     text = text.strip()
-    if not text:
-        return ""
-    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
+    return text if not text or text[-1] in ".!?" else f"{text}."
+
+
+def _sentence(remedy: str) -> str:
+    """A remedy, which is our own text, as a sentence."""
+    return remedy[:1].upper() + _stopped(remedy)[1:]

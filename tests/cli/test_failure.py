@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -10,11 +13,12 @@ import apsw
 import pytest
 
 from qedge_dagster.cli.failure import ExitCode, failure_lines, recorded_failure, report
+from qedge_dagster.cli.output import note
 from qedge_dagster.errors import CATALOGUE, Failure, QedgeError
 from qedge_dagster.state import DocumentRow
-from tests.cli.conftest import Invoke, finish
+from tests.cli.conftest import ROOT, Invoke, finish
 
-ONE_LINE = re.compile(r"qedge: (\d{4}) (\w+): [A-Z'\"`/-].*[.!?] [A-Z`].*[.!?]\n")
+ONE_LINE = re.compile(r"qedge: (\d{4}) (\w+): \S.*[.!?] [A-Z`].*[.!?]\n")
 
 
 @pytest.mark.parametrize("code", CATALOGUE)
@@ -124,11 +128,82 @@ def test_unexpected_exceptions_are_one_line(qedge: Invoke, monkeypatch: pytest.M
     monkeypatch.setattr("qedge_dagster.state.StateStore.documents", fail)
     result = qedge("status")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == "qedge: unexpected ZeroDivisionError: Two lines. --debug shows where.\n"
+    assert result.stderr == "qedge: unexpected ZeroDivisionError: two lines. --debug shows where.\n"
     result = qedge("status", "--debug")
     assert result.exit_code == 1
     assert "Traceback" in result.stderr
     assert "in fail" in result.stderr
+
+
+def _interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.usefixtures("ingested")
+@pytest.mark.parametrize(
+    "where", ["import_module", "click.Group.make_context", "click.Group.invoke", "existing_spec", "report"]
+)
+def test_ctrl_c_is_one_line_wherever_it_comes(where: str, qedge: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while the command line is read, a command is loaded, or an error is reported: one line and 130."""
+    target = {
+        "existing_spec": "qedge_dagster.cli.opening.existing_spec",
+        "report": "qedge_dagster.cli.report",
+        "import_module": "qedge_dagster.cli.import_module",
+    }
+    monkeypatch.setattr(target.get(where, where), _interrupt)
+    result = qedge("remove", "notes.txt" if where == "existing_spec" else "no-such-document")
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr.split("\n")[-2:] == ["qedge: interrupted", ""]
+    assert result.stderr.strip() == "qedge: interrupted"
+
+
+def test_a_second_ctrl_c_while_the_first_is_reported(qedge: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt inside the handling of an interrupt changes nothing about line and exit code."""
+    pending = [KeyboardInterrupt()]
+
+    def interrupted_note(text: str) -> None:
+        if pending:
+            raise pending.pop()
+        note(text)
+
+    monkeypatch.setattr("qedge_dagster.cli.import_module", _interrupt)
+    monkeypatch.setattr("qedge_dagster.cli.note", interrupted_note)
+    result = qedge("status")
+    assert (result.exit_code, result.stderr.strip()) == (130, "qedge: interrupted")
+    assert not pending
+
+
+def test_ctrl_c_after_the_end_prints_nothing() -> None:
+    """An interrupt that comes while the interpreter shuts down changes neither output nor exit code."""
+    program = (
+        "import os, signal, threading\n"
+        "from qedge_dagster.cli import main\n"
+        "def late():\n"
+        "    threading.main_thread().join()\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "threading.Thread(target=late).start()\n"
+        "main(['--version'])\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
+NAMED = [
+    (["ingest", "docs", "--max-seconds", "0"], "max_duration"),
+    (["ingest", "docs", "--db", "bad.db"], "bad.db"),
+    (["remove", "copy.md"], "collection chunks holds no document copy.md"),
+]
+
+
+@pytest.mark.usefixtures("ingested")
+@pytest.mark.parametrize(("args", "begin"), NAMED, ids=[" ".join(args) for args, _ in NAMED])
+def test_messages_are_printed_as_they_are(args: list[str], begin: str, qedge: Invoke, model: Path) -> None:
+    """The first letter of a message is not changed: it may be that of a file, an option or an id."""
+    Path("bad.db").write_text("no database, " * 100, "utf-8")
+    result = qedge(*args, *(["--model", model] if args[0] == "ingest" else []))
+    assert result.exit_code != 0
+    assert f": {begin}" in result.stderr
 
 
 def test_debug_shows_where_an_error_was_raised(qedge: Invoke) -> None:
