@@ -23,7 +23,7 @@ CATALOGUE = MappingProxyType(
     {
         6001: _Entry("TokenCounterMissing", "give the embedder a tokenizer: tokenizer.json or vocab.txt beside the model, or tokenizer=…"),
         6002: _Entry("CollectionNotConfigured", "check --db and --collection, or run `qedge ingest` first"),
-        6003: _Entry("ChunkBudgetInvalid", "lower the heading path budget, overlap or minimum, or use a model with a longer input"),
+        6003: _Entry("ChunkBudgetInvalid", "lower max_tokens (--chunk-tokens) first, else the heading path budget, overlap or minimum, or use a model with a longer input"),
         6004: _Entry("DuplicateExtractorId", "give each registered extractor an id of its own"),
         6005: _Entry("OptionsInvalid", "correct the option that the message names"),
         6006: _Entry("DimensionMismatch", "use the model that the collection was built with, or `--rebuild` with the new one"),
@@ -32,7 +32,7 @@ CATALOGUE = MappingProxyType(
         6009: _Entry("RecipeChanged", "restore the old options, or run without the strict recipe to re-index"),
         6010: _Entry("RunAborted", "see the failures listed before it: a disk, a mount or the embedder is likely at fault; then run again"),
         6011: _Entry("SchemaMismatch", "open the collection with the options it was made with, or use another collection name"),
-        6012: _Entry("ModelChanged", "use the old model, another collection, or `qedge ingest --rebuild` to re-embed everything"),
+        6012: _Entry("ModelChanged", "use the old model, another collection, or `qedge ingest --rebuild` to re-embed everything; a collection made with a function of your own is rebuilt from Python, with RunOptions(rebuild=True)"),
         6051: _Entry("SourceUnavailable", "check that the path exists, is mounted and may be read"),
         6052: _Entry("DocumentTooLarge", "raise --max-document-mib, or split or exclude the file"),
         6053: _Entry("DocumentUnreadable", "check permissions and that the file still exists; the next run tries again"),

@@ -25,6 +25,13 @@ Written by `scripts/cli_reference.py` from the program's own help; do not edit i
   completed run may still have documents that failed: they are in its result.
 * **Ctrl-C or SIGTERM** ends a run at its next committed boundary; nothing that was done is lost. A second Ctrl-C leaves
   at once, and costs at most one window of embedding.
+* **File types**: `.md` and `.markdown` as Markdown; `.txt`, `.text`, `.log` and `.csv` as plain text. Any other file is
+  recorded as unsupported, which is no failure.
+* **Sources**: every folder is a source of its own, named by its path unless `--source-id` says otherwise, so a folder
+  that was moved or renamed is another source. Give it the same `--source-id` from the start, or ingest it from its new
+  place and drop the old one with `qedge remove --all --source-id ID`; `qedge status` lists the ids.
+* **Scores** of a hybrid search are made of ranks, not of relevance: some chunk is always first. What the collection does
+  not hold has a best hit too.
 """
 
 

@@ -56,7 +56,9 @@ run_options = group(
         is_flag=True,
         help="Re-embed with another model; the old vectors answer until the new are complete.",
     ),
-    click.option("--no-prune", is_flag=True, help="Keep documents that the folder no longer holds."),
+    click.option(
+        "--no-prune", is_flag=True, help="Keep documents that the folder no longer holds or the patterns leave out."
+    ),
     click.option("--allow-empty", is_flag=True, help="Remove all documents when the folder holds none at all."),
     click.option("--fail-fast", is_flag=True, help="Let the first document that fails end the run."),
     click.option(
@@ -117,7 +119,9 @@ collection_options = group(
 def command(ctx: click.Context, database: Path, collection: str, as_json: bool, quiet: bool, **values: Any) -> None:
     """Read one folder, or one or more files, into the collection.
 
-    Documents that the folder no longer holds are removed after a completed run, unless a part of it could not be read.
+    Documents that the folder no longer holds, or that --pattern and --exclude no longer select, are removed after a
+    completed run, unless a part of the folder could not be read. A folder that was moved or renamed is another source:
+    drop the old one with `qedge remove --all`, or give it the same --source-id from the start.
     Files that are named one by one belong to the source "files" and are never removed; their id is the path as given.
     """
     from qedge_dagster.cli.interrupt import cancel_on_signals

@@ -13,29 +13,43 @@ _EPILOG = """\b
 Examples:
   qedge remove drafts/old.md
   qedge remove a.md b.md --source-id /srv/docs
+  qedge remove --all --source-id /srv/old-docs    # a folder that was moved, renamed or deleted
 
-The files themselves are not touched. The next `qedge ingest` of a folder that still holds them brings them back: leave
+`qedge status` lists the sources. The files themselves are not touched. The next `qedge ingest` of a folder that still holds them brings them back: leave
 them out there with --exclude."""
 
 
 @click.command(epilog=_EPILOG, short_help="Remove documents from the collection.")
-@click.argument("documents", metavar="DOCUMENT...", nargs=-1, required=True)
+@click.argument("documents", metavar="[DOCUMENT]...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Remove every document of the source --source-id.")
 @source_id_option
 @common
 @click.pass_context
 def command(
     ctx: click.Context,
     documents: tuple[str, ...],
+    everything: bool,
     source_id: str | None,
     database: Path,
     collection: str,
     as_json: bool,
 ) -> None:
-    """Remove documents and their chunks from the collection, by id. If one of them is unknown, none is removed."""
+    """Remove documents and their chunks from the collection: by id, or with --all every document of a source.
+
+    If one of the ids is unknown, none is removed.
+    """
     from qedge_dagster.cli.interrupt import cancel_on_signals
     from qedge_dagster.cli.summary import show_result
 
+    if everything == bool(documents):
+        raise click.UsageError("give either the ids of documents, or --all with --source-id")
+    if everything and source_id is None:
+        raise click.UsageError("--all removes the documents of one source: say which with --source-id")
     with open_state(database, collection) as state:
+        if everything:
+            documents = tuple(row.document_id for _, row in state.documents(source_id))
+            if not documents:
+                raise click.UsageError(f"collection {collection} holds no source {source_id}")
         sources = {find_source(state, document, source_id) for document in documents}
     if len(sources) > 1:
         raise click.UsageError(

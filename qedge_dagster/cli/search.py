@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from qedge_dagster.cli.opening import load_embedder
+from qedge_dagster.cli.opening import load_embedder, open_state
 from qedge_dagster.cli.options import common, model_options
 from qedge_dagster.cli.output import cells, emit, emit_json, fit, note, printable, terminal_width
 
@@ -31,7 +31,12 @@ Filters, all of which must hold:
   media_type=text/markdown       equal
   document_id=a.md,b.md          one of several
   document_id=notes/*            begins with
-  page=3..7  page=3..  page=..7  from, to"""
+  page=3..7  page=3..  page=..7  from, to
+
+\b
+Columns of --filter:
+  source_id, document_id, heading_path, page, block_kind, extractor_id, media_type,
+  ordinal, token_count, created_utc, key"""
 
 
 @click.command(epilog=_EPILOG, short_help="Find the passages that answer a question.")
@@ -68,8 +73,9 @@ def command(
 ) -> None:
     """Find the chunks of text that answer QUERY, best first.
 
-    The score of a hybrid search is 1.0 for a chunk that both halves put first. Scores of different modes cannot be
-    compared.
+    The score of a hybrid search is made of the two ranks alone: 1.0 is a chunk that both halves put first. It says
+    nothing about relevance, and the first hit of a question that the documents do not answer may have it too. Scores
+    of different modes cannot be compared.
     """
     from qedge_dagster.collection import Collection, Filter
 
@@ -89,7 +95,13 @@ def command(
     elif hits:
         width = terminal_width()
         words = frozenset(re.findall(r"\w{3,}", " ".join([text, *keywords]).lower()))
-        emit("\n\n".join(_shown(rank, hit, width, words) for rank, hit in enumerate(hits, start=1)))
+        with open_state(database, collection) as state:
+            show_source = len(state.source_ids()) > 1
+        emit(
+            "\n\n".join(
+                _shown(rank, hit, width, words, show_source=show_source) for rank, hit in enumerate(hits, start=1)
+            )
+        )
     else:
         note("nothing found")
 
@@ -98,22 +110,29 @@ def _as_dict(hit: Hit) -> dict[str, object]:
     chunk = hit.chunk
     return {
         "score": hit.score,
+        "source_id": chunk.source_id,
         "document_id": chunk.document_id,
+        "key": chunk.key,
+        "ordinal": chunk.ordinal,
         "breadcrumb": chunk.breadcrumb,
         "text": chunk.text,
         "page": chunk.page,
         "char_start": chunk.char_start,
         "char_end": chunk.char_end,
+        "block_kind": chunk.block_kind,
+        "media_type": chunk.media_type,
         "vector_rank": hit.vector_rank,
         "keyword_rank": hit.keyword_rank,
     }
 
 
-def _shown(rank: int, hit: Hit, width: int, words: frozenset[str]) -> str:
+def _shown(rank: int, hit: Hit, width: int, words: frozenset[str], *, show_source: bool) -> str:
     chunk = hit.chunk
     head = f"{rank:>3}. {hit.score:.4f}  "
     page = f"  page {chunk.page}" if chunk.page > 0 else ""
     lines = [head + fit(printable(chunk.document_id), width - len(head) - len(page), keep_end=True) + page]
+    if show_source:
+        lines.append(_INDENT + fit(printable(f"source {chunk.source_id}"), width - len(_INDENT), keep_end=True))
     if chunk.breadcrumb:
         lines.append(_INDENT + fit(printable(chunk.breadcrumb), width - len(_INDENT), keep_end=True))
     lines.extend(_INDENT + line for line in _snippet(chunk.text, words, width - len(_INDENT)))

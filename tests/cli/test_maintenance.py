@@ -72,6 +72,28 @@ def test_remove_all_or_none(qedge: Invoke, ingested: Path, docs: Path, model: Pa
     assert len(_documents(ingested)) == 4
 
 
+def test_remove_all_of_a_source(qedge: Invoke, ingested: Path, docs: Path, model: Path) -> None:
+    """--all removes every document of one source, whose folder may be gone, and leaves the other sources alone."""
+    assert qedge("ingest", "docs", "--source-id", "moved", "--model", model).exit_code == 0
+    shutil.rmtree(docs)
+    result = json.loads(qedge("remove", "--all", "--source-id", "club", "--json").stdout)
+    assert (result["outcome"], result["documents_removed"]) == ("completed", 3)
+    sources = json.loads(qedge("status", "--json").stdout)["sources"]
+    assert [(source["source_id"], source["documents"]) for source in sources] == [("moved", 3)]
+    assert len(_documents(ingested)) == 3
+
+
+@pytest.mark.parametrize(
+    "args", [[], ["--all"], ["--all", "notes.txt", "--source-id", "club"], ["--all", "--source-id", "clubs"]]
+)
+def test_remove_all_says_what(args: list[str], qedge: Invoke, ingested: Path) -> None:
+    """Without a source, with an unknown one, or with documents as well, --all is wrong usage and removes nothing."""
+    result = qedge("remove", *args)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "6005" in result.stderr
+    assert len(_documents(ingested)) == 3
+
+
 def test_export(qedge: Invoke, ingested: Path) -> None:  # noqa: ARG001
     """A Parquet file with every chunk and its vector; --json says how many."""
     result = qedge("export", "out.parquet", "--json")

@@ -10,9 +10,25 @@ import pytest
 
 from qedge_dagster.cli.output import cells
 from qedge_dagster.cli.search import _snippet
+from qedge_dagster.collection.filters import FILTER_COLUMNS
 from tests.cli.conftest import Invoke
 
-FIELDS = ["score", "document_id", "breadcrumb", "text", "page", "char_start", "char_end", "vector_rank", "keyword_rank"]
+FIELDS = [
+    "score",
+    "source_id",
+    "document_id",
+    "key",
+    "ordinal",
+    "breadcrumb",
+    "text",
+    "page",
+    "char_start",
+    "char_end",
+    "block_kind",
+    "media_type",
+    "vector_rank",
+    "keyword_rank",
+]
 
 
 @pytest.fixture
@@ -32,6 +48,7 @@ def test_json_hits(search: Any) -> None:
     assert list(hits[0]) == FIELDS
     assert hits[0]["document_id"] == "boats/engine.md"
     assert hits[0]["breadcrumb"] == "Engine"
+    assert (hits[0]["source_id"], hits[0]["ordinal"], hits[0]["media_type"]) == ("club", 0, "text/markdown")
     assert "Close the fuel tap" in hits[0]["text"]
     assert (hits[0]["page"], hits[0]["vector_rank"], hits[0]["keyword_rank"]) == (-1, 1, 1)
     assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
@@ -47,6 +64,20 @@ def test_modes(search: Any) -> None:
 def test_keyword_mode_needs_no_model(qedge: Invoke, ingested: Path) -> None:  # noqa: ARG001
     """Keyword search answers whatever model the collection was built with, and loads none."""
     assert qedge("search", "coffee", "--mode", "keyword").stdout.startswith("  1. ")
+
+
+def test_the_source_is_shown_where_there_are_several(qedge: Invoke, ingested: Path, model: Path) -> None:  # noqa: ARG001
+    """A hit names its source once the collection has more than one."""
+    assert "source " not in qedge("search", "coffee", "--mode", "keyword").stdout
+    assert qedge("ingest", "docs", "--source-id", "copy", "--model", model).exit_code == 0
+    shown = qedge("search", "coffee", "--mode", "keyword").stdout
+    assert [line.strip() for line in shown.splitlines() if "source " in line] == ["source club", "source copy"]
+
+
+def test_help_lists_the_filter_columns(qedge: Invoke) -> None:
+    """Every column that a filter may name is in `search --help`."""
+    columns = qedge("search", "--help").stdout.partition("Columns of --filter:")[2].replace(",", " ").split()
+    assert columns == list(FILTER_COLUMNS)
 
 
 def test_another_model_is_refused(qedge: Invoke, ingested: Path) -> None:  # noqa: ARG001
