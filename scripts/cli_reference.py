@@ -30,8 +30,8 @@ Written by `scripts/cli_reference.py` from the program's own help; do not edit i
 * **Sources**: every folder is a source of its own, named by its path unless `--source-id` says otherwise, so a folder
   that was moved or renamed is another source. Give it the same `--source-id` from the start, or ingest it from its new
   place and drop the old one with `qedge remove --all --source-id ID`; `qedge status` lists the ids.
-* **Scores** of a hybrid search are made of ranks, not of relevance: some chunk is always first. What the collection does
-  not hold has a best hit too.
+* **Scores** of a hybrid search are made of ranks, not of relevance: some chunk is always first. What the collection
+  does not hold has a best hit too.
 """
 
 

@@ -15,8 +15,8 @@ Examples:
   qedge remove a.md b.md --source-id /srv/docs
   qedge remove --all --source-id /srv/old-docs    # a folder that was moved, renamed or deleted
 
-`qedge status` lists the sources. The files themselves are not touched. The next `qedge ingest` of a folder that still holds them brings them back: leave
-them out there with --exclude."""
+`qedge status` lists the sources. The files themselves are not touched. The next `qedge ingest` of a folder that still
+holds them brings them back: leave them out there with --exclude."""
 
 
 @click.command(epilog=_EPILOG, short_help="Remove documents from the collection.")
