@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FEW", "SOME", "Codes", "Positions", "between", "context_hashes", "rank", "rarities"]
+__all__ = ["FEW", "SOME", "Codes", "Positions", "between", "context_hashes", "one_of", "rank", "rarities"]
 
 Codes = npt.NDArray[Any]
 """Code points of a text, in the narrowest unsigned type that holds them."""
@@ -37,6 +38,20 @@ _WEIGHTS = _mix((_WINDOW + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
 def rank(ascending: npt.NDArray[Any], value: int, side: str = "left") -> int:
     """`searchsorted` for one value. The value is cast to the array's type: otherwise the whole array would be."""
     return int(ascending.searchsorted(ascending.dtype.type(value), side))  # type: ignore[arg-type]
+
+
+def one_of(codes: Codes, wanted: frozenset[int]) -> npt.NDArray[np.bool_]:
+    """For each code whether it is one of `wanted`: `numpy.isin`, without its cost for a short array."""
+    table = _table(wanted, codes.dtype.itemsize)
+    return table[codes] if codes.dtype.itemsize < 4 else table[np.minimum(codes, len(table) - 1)]
+
+
+@lru_cache(maxsize=64)
+def _table(wanted: frozenset[int], width: int) -> npt.NDArray[np.bool_]:
+    size = 1 << (8 * width) if width < 4 else max(wanted, default=0) + 2
+    table = np.zeros(size, dtype=np.bool_)
+    table[[code for code in wanted if code < size]] = True
+    return table
 
 
 def between(positions: Positions, low: int, high: int) -> Positions:

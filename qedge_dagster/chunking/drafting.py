@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from qedge_dagster.chunking.base import ChunkBudget, ChunkDraft, embed_text
-from qedge_dagster.chunking.breadcrumbs import fit_breadcrumb
+from qedge_dagster.chunking.breadcrumbs import fit_breadcrumb, join_path
 from qedge_dagster.chunking.cutting import Cutter, Piece, Region
 from qedge_dagster.chunking.layout import Layout
 from qedge_dagster.chunking.token_index import TokenIndex
@@ -33,14 +33,19 @@ class _Writer:
         self._index = tokens
         self._tokenizer = tokenizer
         self._budget = budget
-        self._breadcrumbs: dict[tuple[str, ...], tuple[str, int]] = {}
+        self._breadcrumbs: dict[tuple[str, ...], tuple[str, int]] = {(): ("", 0)}
 
-    def breadcrumb(self, path: tuple[str, ...]) -> tuple[str, int]:
-        """The breadcrumb of a heading path, and its tokens."""
-        if path not in self._breadcrumbs:
-            text = fit_breadcrumb(path, self._budget.heading_path_token_budget, self._tokenizer)
-            self._breadcrumbs[path] = text, self._tokenizer.count(text) if text else 0
-        return self._breadcrumbs[path]
+    def add_breadcrumbs(self, paths: Iterable[tuple[str, ...]]) -> None:
+        """Breadcrumbs of all heading paths, with the tokens that each takes; most paths fit as they are."""
+        new = list(dict.fromkeys(path for path in paths if path))
+        limit = self._budget.heading_path_token_budget
+        whole = [join_path(path) for path in new]
+        counts = self._tokenizer.count_batch([f"{text}\n\n" for text in whole]) if new else []
+        for path, text, count in zip(new, whole, counts, strict=True):
+            if count > limit:
+                text = fit_breadcrumb(path, limit, self._tokenizer)
+                count = self._tokenizer.count(f"{text}\n\n") if text else 0
+            self._breadcrumbs[path] = text, count
 
     def count(self, pieces: Sequence[tuple[Region, Piece]]) -> list[_Counted]:
         """Exact counts: looked up where white space delimits the piece and separates tokens, else by encoding it."""
@@ -48,7 +53,7 @@ class _Writer:
         doubtful: list[tuple[int, Region, Piece, str]] = []
         for region, piece in pieces:
             text = self._text(piece)
-            _, breadcrumb_tokens = self.breadcrumb(region.heading_path)
+            _, breadcrumb_tokens = self._breadcrumbs[region.heading_path]
             if self._is_delimited(piece):
                 tokens = self._index.count(piece.overlap_start, piece.end)
                 if piece.table:
@@ -68,7 +73,7 @@ class _Writer:
         joined = {
             index: embed_text(breadcrumb, text)
             for index, (region, text) in enumerate(texts)
-            if (breadcrumb := self.breadcrumb(region.heading_path)[0])
+            if (breadcrumb := self._breadcrumbs[region.heading_path][0])
         }
         if joined:
             for index, count in zip(joined, self._tokenizer.count_batch(list(joined.values())), strict=True):
@@ -84,7 +89,7 @@ class _Writer:
         )
 
     def draft(self, ordinal: int, counted: _Counted) -> ChunkDraft:
-        breadcrumb, _ = self.breadcrumb(counted.region.heading_path)
+        breadcrumb, _ = self._breadcrumbs[counted.region.heading_path]
         unit = self._layout.unit_at(counted.piece.start)
         return ChunkDraft(
             ordinal=ordinal,
@@ -127,6 +132,7 @@ def draft_regions(
     """
     cutter = Cutter(layout, tokens, budget)
     writer = _Writer(layout, tokens, tokenizer, budget)
+    writer.add_breadcrumbs(region.heading_path for region in regions)
     pending = [(region, piece) for region in regions for piece in cutter.cut(region)]
     done: list[_Counted] = []
     while pending:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from qedge_dagster.chunking.candidates import Codes
+from qedge_dagster.chunking.candidates import Codes, one_of
 
 __all__ = ["Graphemes"]
 
@@ -35,10 +35,10 @@ class Graphemes:
         """For each position whether it lies inside a cluster; None where every position is a boundary."""
         if self._simple:
             return None
-        left = [ord(c) for c in self._left | {"\n"}]
-        right = [ord(c) for c in self._right | {"\r"}]
+        left = frozenset(map(ord, self._left | {"\n"}))
+        right = frozenset(map(ord, self._right | {"\r"}))
         inside = np.zeros(len(self._codes) + 1, dtype=np.bool_)
-        inside[1:-1] = np.isin(self._codes[1:], left) | np.isin(self._codes[:-1], right)
+        inside[1:-1] = one_of(self._codes[1:], left) | one_of(self._codes[:-1], right)
         edges = np.flatnonzero(np.diff(inside.astype(np.int8), prepend=0, append=0))
         for start, stop in edges.reshape(-1, 2).tolist():  # the boundaries before `start` and at `stop` are certain
             inside[[match.end() for match in _CLUSTER.finditer(self._text, start - 1, stop)]] = False
@@ -64,7 +64,7 @@ class Graphemes:
         """Those of `positions` whose character does not extend the one before it."""
         if not self._left:
             return positions
-        return positions[~np.isin(self._codes[positions], [ord(c) for c in self._left])]
+        return positions[~one_of(self._codes[positions], frozenset(map(ord, self._left)))]
 
     def keeps_space_before(self, position: int) -> bool:
         """Whether the white space before `position` carries the mark that stands there."""

@@ -10,14 +10,15 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from qedge_dagster.chunking.candidates import SOME, Codes, Positions, rank, rarities
+from qedge_dagster.chunking.candidates import SOME, Codes, Positions, one_of, rank, rarities
 from qedge_dagster.chunking.graphemes import Graphemes
 from qedge_dagster.chunking.sentences import sentence_starts
-from qedge_dagster.documents import UNKNOWN_PAGE, BlockKind, DocumentBlock, ExtractedDocument
+from qedge_dagster.documents import UNKNOWN_PAGE, BlockKind, ExtractedDocument
 from qedge_dagster.errors import QedgeError
 
 __all__ = ["Layout", "Table", "Unit"]
 
+_WHITE_SPACE = frozenset(code for code in range(0x3001) if chr(code).isspace())
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _PARAGRAPH_END = re.compile(r"\n[^\S\n]*\n\s*")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -67,7 +68,7 @@ class Layout:
         self.text = text = document.text
         self.codes = _codes(text)
         self.graphemes = Graphemes(text, self.codes)
-        space = np.isin(self.codes, [ord(c) for c in set(text) if c.isspace()])
+        space = one_of(self.codes, _WHITE_SPACE)
         flips = np.diff(space.astype(np.int8), prepend=1, append=1)
         self.word_starts: Positions = np.flatnonzero(flips == -1)
         self.word_ends: Positions = np.flatnonzero(flips == 1)
@@ -231,12 +232,12 @@ def _units(document: ExtractedDocument) -> list[Unit]:
         start, end = max(block.start, position), min(block.end, len(text))
         if end <= start:
             continue
-        unit = _heading(text, block, position) if block.kind == "heading" else None
-        if unit is None:
-            unit = Unit(block.kind, start, end, block.heading_level, block.page, (start, end))
-        start = _fill_gap(text, position, unit.start, units)
-        units.append(replace(unit, start=start))
-        position = unit.end
+        title = (start, end)
+        if block.kind == "heading":
+            start, end = _heading_span(text, start, end, position)
+        start = _fill_gap(text, position, start, units)
+        units.append(Unit(block.kind, start, end, block.heading_level, block.page, title))
+        position = end
     _fill_gap(text, position, len(text), units)
     if not units:  # nothing but digits or signs
         units.append(Unit("paragraph", 0, len(text)))
@@ -246,13 +247,13 @@ def _units(document: ExtractedDocument) -> list[Unit]:
 def _shown(text: str, unit: Unit) -> Unit | None:
     """The unit without leading white space; None if there is nothing else."""
     start = unit.end - len(text[unit.start : unit.end].lstrip())
+    if start == unit.start:
+        return unit
     return replace(unit, start=start) if start < unit.end else None
 
 
-def _heading(text: str, block: DocumentBlock, floor: int) -> Unit | None:
-    """The heading with the marks that make it one: they belong to it, and are no text."""
-    start, end = max(block.start, floor), min(block.end, len(text))
-    title = (start, end)
+def _heading_span(text: str, start: int, end: int, floor: int) -> tuple[int, int]:
+    """A title with the marks that make it a heading: they belong to it, and are no text."""
     line_start = max(text.rfind("\n", 0, start) + 1, floor)
     marked = _HEADING_MARK.fullmatch(text, line_start, start)
     if marked:
@@ -263,7 +264,7 @@ def _heading(text: str, block: DocumentBlock, floor: int) -> Unit | None:
         end = line_end
         if not marked and (underline := _UNDERLINE.match(text, end)):
             end = underline.end()
-    return Unit("heading", start, end, block.heading_level, block.page, title)
+    return start, end
 
 
 def _fill_gap(text: str, start: int, end: int, units: list[Unit]) -> int:

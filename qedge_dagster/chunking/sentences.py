@@ -6,15 +6,15 @@ import re
 
 import numpy as np
 
-from qedge_dagster.chunking.candidates import Codes, Positions
+from qedge_dagster.chunking.candidates import Codes, Positions, one_of
 
 __all__ = ["sentence_starts"]
 
 #: Full stop, exclamation and question mark, as Chinese and Japanese write them: no white space follows.
-_WIDE_TERMINATORS = [0x3002, 0xFF01, 0xFF1F]
-_TERMINATORS = [ord(c) for c in ".!?\u2026"] + _WIDE_TERMINATORS
+_WIDE_TERMINATORS = frozenset({0x3002, 0xFF01, 0xFF1F})
+_TERMINATORS = frozenset(ord(c) for c in ".!?\u2026") | _WIDE_TERMINATORS
 #: Quotes, brackets and marks of emphasis that may stand between the end of a sentence and the white space.
-_CLOSERS = [ord(c) for c in "\"')]}*_`\xbb\u201d\u2019\u203a\u300d\u300f\uff09\u3011\u300b\u3009"]
+_CLOSERS = frozenset(ord(c) for c in "\"')]}*_`\xbb\u201d\u2019\u203a\u300d\u300f\uff09\u3011\u300b\u3009")
 
 _ABBREVIATIONS = frozenset(
     """
@@ -37,15 +37,16 @@ def sentence_starts(text: str, codes: Codes, word_starts: Positions, word_ends: 
     ends, starts = word_ends[:-1], word_starts[1:]
     last = ends - 1
     for _ in range(3):  # a few closing quotes or brackets may stand between the mark and the white space
-        last = np.where(np.isin(codes[last], _CLOSERS), np.maximum(last - 1, 0), last)
-    ended = np.isin(codes[last], _TERMINATORS)
+        last = np.where(one_of(codes[last], _CLOSERS), np.maximum(last - 1, 0), last)
+    ended = one_of(codes[last], _TERMINATORS)
     dots = np.flatnonzero(ended & (codes[last] == ord(".")))
     pairs = zip(dots.tolist(), last[dots].tolist(), starts[dots].tolist(), strict=True)
     ended[[index for index, dot, start in pairs if not _ends_sentence(text, dot, start)]] = False
     found = starts[ended]
     if text.isascii():
         return found
-    return np.union1d(found, _after_wide_terminators(codes))
+    wide = _after_wide_terminators(codes)
+    return np.union1d(found, wide[[not text[position].isspace() for position in wide.tolist()]])
 
 
 def _ends_sentence(text: str, dot: int, start: int) -> bool:
@@ -64,8 +65,8 @@ def _ends_sentence(text: str, dot: int, start: int) -> bool:
 
 
 def _after_wide_terminators(codes: Codes) -> Positions:
-    after = np.flatnonzero(np.isin(codes, _WIDE_TERMINATORS)) + 1
+    after = np.flatnonzero(one_of(codes, _WIDE_TERMINATORS)) + 1
     for _ in range(3):
         after = after[after < len(codes)]
-        after = np.where(np.isin(codes[after], _CLOSERS), after + 1, after)
+        after = np.where(one_of(codes[after], _CLOSERS), after + 1, after)
     return after[after < len(codes)]
