@@ -266,6 +266,20 @@ class StateStore:
     def is_rebuilt(self, source_id: str) -> bool:
         return self._meta(f"rebuilt/{source_id}") is True
 
+    def lost_documents(self, old: StateStore, source_id: str, *, gone: bool) -> list[str]:
+        """Documents with chunks in `old` that have none here because they failed, or (with `gone`) were not seen."""
+        return [
+            row[0]
+            for row in self._connection.execute(
+                "SELECT o.document_id FROM qedge_ingest_document AS o LEFT JOIN qedge_ingest_document AS n"
+                " ON n.collection = ? AND n.source_id = o.source_id AND n.document_id = o.document_id"
+                " WHERE o.collection = ? AND o.source_id = ? AND o.chunk_count > 0"
+                " AND CASE WHEN n.document_id IS NULL THEN ? ELSE n.status <> 'indexed' AND n.chunk_count = 0 END"
+                " ORDER BY o.document_id",
+                (self.collection, old.collection, source_id, gone),
+            )
+        ]
+
     def forget(self) -> None:
         """Delete all that is kept of the collection, besides its runs."""
         for table in _TABLES:

@@ -247,9 +247,9 @@ def _units(document: ExtractedDocument) -> list[Unit]:
 def _shown(text: str, unit: Unit) -> Unit | None:
     """The unit without leading white space; None if there is nothing else."""
     start = unit.end - len(text[unit.start : unit.end].lstrip())
-    if start == unit.start:
-        return unit
-    return replace(unit, start=start) if start < unit.end else None
+    if start == unit.end:
+        return None
+    return unit if start == unit.start else replace(unit, start=start)
 
 
 def _heading_span(text: str, start: int, end: int, floor: int) -> tuple[int, int]:

@@ -66,6 +66,12 @@ class Database:
             raise QedgeError(6204, f"{self.path} is not an SQLite database") from error
         except apsw.CorruptError as error:
             raise QedgeError(6204, f"{self.path} is damaged: {error}") from error
+        except apsw.ReadOnlyError as error:
+            raise QedgeError(
+                6002,
+                f"{self.path}: {error}",
+                remedy="let its folder be written to: SQLite keeps files beside a WAL database",
+            ) from error
         except apsw.CantOpenError as error:
             raise QedgeError(6002, f"{self.path} cannot be opened: {error}") from error
         except apsw.ExtensionLoadingError as error:

@@ -172,6 +172,15 @@ class CollectionWriter:
         """Triggers take the rows out of the vector and full-text tables."""
         self._connection.executemany(f"DELETE FROM {self.name} WHERE _rowid = ?", ((rowid,) for rowid in rowids))
 
+    def stage_rows(self, source_id: str, rowids: Iterable[int]) -> None:
+        """Keep the vectors of rows that go: their text may turn up in another document of the same run, as when log
+        files are rotated."""
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO qedge_ingest_staged SELECT ?, ?, c.content_hash, v.embedding"
+            f" FROM {self.name} AS c JOIN {self.name}_vec AS v ON v.rowid = c._rowid WHERE c._rowid = ?",
+            ((self.name, source_id, rowid) for rowid in rowids),
+        )
+
     def delete_document(self, source_id: str, document_id: str) -> int:
         """Returns the number of rows deleted."""
         rowids = [

@@ -42,6 +42,11 @@ class Embedder(Protocol):
         """Hex hash of the model file, or None where there is no file: then the profile's id stands for it."""
         ...
 
+    @property
+    def batch_invariance(self) -> float | None:
+        """The largest difference that the rest of a batch makes to a vector, found by a self-check; None if unknown."""
+        ...
+
     def load(self) -> None:
         """Make the model ready, if it is not. Called before each window, so that a budget's clock leaves it out."""
         ...

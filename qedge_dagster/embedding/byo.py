@@ -58,6 +58,11 @@ class CallableEmbedder:
     def model_hash(self) -> str | None:
         return self._fingerprint
 
+    @property
+    def batch_invariance(self) -> float | None:
+        """Unknown: a check would call the function for texts that nobody asked for."""
+        return None
+
     def load(self) -> None:
         """Nothing: the function is ready when it is given."""
 

@@ -140,13 +140,17 @@ class OnnxEmbedder:
         encoding.truncate(self._profile.max_sequence_length - self._tokenizer.special_token_overhead)
         return self._run([raw.post_process(encoding).ids])[0]
 
-    @cached_property
+    @property
     def batch_invariance(self) -> float:
         """The largest difference in any coordinate between texts embedded alone and in one padded batch.
 
         0.0: the model is batch-invariant, vectors do not depend on what else a call holds. Models with dynamically
         quantised activations are not; theirs are still good, but a rebuilt collection is not the same to the last bit.
         """
+        return self._batch_invariance
+
+    @cached_property
+    def _batch_invariance(self) -> float:
         texts = ["tide", "The ferry leaves at six.", "Bread needs flour, water, salt, yeast and time. " * 8]
         token_ids = [encoding.ids for encoding in self._tokenizer.raw.encode_batch_fast(texts)]
         token_ids = [ids[: self._profile.max_sequence_length] for ids in token_ids]

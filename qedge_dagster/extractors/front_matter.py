@@ -101,6 +101,8 @@ def _load_toml(body: str) -> object:
 
 
 def _plain(value: object) -> Any:
+    if isinstance(value, int) and value.bit_length() > 64:
+        return hex(value)  # Python refuses to write out very long ones in decimal
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, str):

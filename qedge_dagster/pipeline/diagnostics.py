@@ -37,6 +37,7 @@ def diagnostics(database: Database, collection: str, stages: Stages, *, counts: 
         "recipe_hash": stages.recipe.hash().hex(),
         "model_profile": profile.id,
         "model_identity": stages.model().identity,
+        "batch_invariance": stages.embedder.batch_invariance,
         "collection_model_profile": recorded.profile_id if recorded else None,
         "collection_model_identity": recorded.identity if recorded else None,
         "tokenizer": tokenizer.id if tokenizer else None,

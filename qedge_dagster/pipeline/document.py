@@ -20,6 +20,7 @@ from qedge_dagster.pipeline.embed import WindowEmbedder, windows
 from qedge_dagster.pipeline.events import DocumentFailed, DocumentIndexed, DocumentSkipped, Event, Phase, WindowEmbedded
 from qedge_dagster.pipeline.gauge import Gauge, Stopped
 from qedge_dagster.pipeline.options import RunOptions
+from qedge_dagster.pipeline.reading import CheckedOpen
 from qedge_dagster.pipeline.results import DocumentOutcome, DocumentResult
 from qedge_dagster.pipeline.stages import Stages
 from qedge_dagster.sources.base import SourceItem
@@ -227,10 +228,17 @@ class DocumentProcessor:
 
     def _extract(self, work: _Work) -> ExtractedDocument:
         assert work.extractor is not None
+        assert work.source_hash is not None
+        checked = CheckedOpen(work.item.open, work.source_hash, self._stages.options.max_document_bytes)
+        item = replace(work.item, open=checked)
         try:
-            document = work.extractor.extract(work.item, ExtractionContext(self._stages.options.normalize_text))
+            document = work.extractor.extract(item, ExtractionContext(self._stages.options.normalize_text))
+            checked.verify()
         except QedgeError:
+            checked.verify()  # else half a save would count as a broken file, settled until it changes
             raise
+        except ByteLimitExceeded as error:
+            raise QedgeError(6052, f"grown to more than {self._stages.options.max_document_bytes} bytes") from error
         except OSError as error:
             raise QedgeError(6053, error.strerror or type(error).__name__) from error
         except Exception as error:
@@ -281,6 +289,7 @@ class DocumentProcessor:
                 raise QedgeError(6012, f"collection {self._state.collection} was given another model meanwhile")
             # Added before removed: an added chunk may take its vector from a row that goes.
             self._writer.add(self._source_id, work.item.document_id, diff.added, fresh, now)
+            self._writer.stage_rows(self._source_id, diff.removed)
             self._writer.delete(diff.removed)
             self._writer.repair(diff.repaired)
             self._state.put_document(self._source_id, row)
@@ -295,7 +304,9 @@ class DocumentProcessor:
         digest = work.source_hash if failure.code in SETTLED_CODES else None
         extractor_id = work.extractor.id if work.extractor else None
         count = work.before.chunk_count if work.before else 0
-        row = self._state_row(work, digest, extractor_id, count, status, str(failure), utc_now())
+        row = self._state_row(
+            work, digest, extractor_id, count, status, str(failure).encode("utf-8", "replace").decode(), utc_now()
+        )
         if work.before is None or _settled(work.before) != _settled(row):
             try:
                 with self._database.atomic():

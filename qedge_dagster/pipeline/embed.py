@@ -49,10 +49,12 @@ class WindowEmbedder:
             batches = self._halves(texts, error)
         vectors = [vector for batch in batches for vector in self._usable(batch)]
         self.texts += len(texts)
-        self.tokens += sum(batch.tokens for batch in batches)
+        self.tokens += sum(int(batch.tokens) for batch in batches)
         return {row.content_hash: vector for row, vector in zip(window, vectors, strict=True)}
 
     def _call(self, texts: list[str]) -> EmbeddingBatch:
+        import numpy as np
+
         self.calls += 1
         batch = self._embedder.embed_documents(texts)
         dimensions = self._embedder.profile.dimensions
@@ -60,6 +62,9 @@ class WindowEmbedder:
             raise QedgeError(
                 6006, f"the model gave an array of shape {batch.vectors.shape}, its profile says {dimensions}"
             )
+        counted = isinstance(batch.tokens, (int, np.integer))  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not counted or batch.tokens < 0:  # an embedder of the caller's may report anything
+            raise QedgeError(6206, "the model reported no number of tokens")
         if len(batch.vectors) != len(texts):
             raise QedgeError(6206, f"the model gave {len(batch.vectors)} vectors for {len(texts)} texts")
         return batch

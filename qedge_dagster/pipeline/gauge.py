@@ -24,8 +24,8 @@ class Stopped(Exception):
 
 
 class Gauge:
-    """Every run gets something done: the first document is looked at, and the first window embedded, whatever the
-    budget. `document_id` is where the run is, for the next one to start from."""
+    """Every run gets something done, whatever the budget: its first document is looked at, and the first window that
+    this or a later one needs is embedded. `document_id` is where the run is, for the next one to start from."""
 
     def __init__(self, budget: IngestionBudget, stop: StopFlag) -> None:
         self._budget = budget
@@ -55,8 +55,7 @@ class Gauge:
 
     def out_of_time(self) -> bool:
         """Whether the next document would be past the budget's duration."""
-        something_done = self._looked_at > 0 and (self._windows > 0 or self._worked_on == 0)
-        return something_done and self._duration_over()
+        return self._looked_at > 0 and self._duration_over()
 
     def before_work(self) -> None:
         """The document is new or changed."""

@@ -23,7 +23,7 @@ from qedge_dagster.pipeline.diagnostics import diagnostics
 from qedge_dagster.pipeline.events import Event, RunFinished
 from qedge_dagster.pipeline.lock import run_lock
 from qedge_dagster.pipeline.options import IngestionBudget, IngestionOptions, RunOptions
-from qedge_dagster.pipeline.rebuild import MAX_NAME, abandon_rebuild, prepare_rebuild, replace_when_ready
+from qedge_dagster.pipeline.rebuild import MAX_NAME, SUFFIX, abandon_rebuild, prepare_rebuild, replace_when_ready
 from qedge_dagster.pipeline.results import RunResult
 from qedge_dagster.pipeline.runner import Run
 from qedge_dagster.pipeline.stages import Stages
@@ -78,6 +78,8 @@ class IngestionPipeline:
         """
         if len(collection) > MAX_NAME:
             raise QedgeError(6005, f"collection name {collection!r}: at most {MAX_NAME} characters")
+        if collection.endswith(SUFFIX):
+            raise QedgeError(6005, f"collection name {collection!r}: {SUFFIX} is kept for rebuilds")
         options = options or IngestionOptions()
         database = Database(path, synchronous=options.synchronous)
         try:
@@ -133,7 +135,7 @@ class IngestionPipeline:
             run = self._new_run(state, source_id, stages.recipe.hash(), options.budget)
             for event in run.ingest(source, stages, options):
                 if isinstance(event, RunFinished) and state is not self._state and event.result.outcome == "completed":
-                    event = self._finish_rebuild(event, stages, state, source_id)
+                    event = self._finish_rebuild(event, stages, state, source_id, run.saw_everything)
                 yield event
 
     def prune(self, source: Source, *, allow_empty: bool = False) -> RunResult:
@@ -204,7 +206,16 @@ class IngestionPipeline:
         writer = CollectionWriter(self._database, state.collection)
         return Run(self._database, writer, state, self._state, source_id, self._stop, recipe_hash, budget)
 
-    def _finish_rebuild(self, event: RunFinished, stages: Stages, state: StateStore, source_id: str) -> RunFinished:
+    def _finish_rebuild(
+        self, event: RunFinished, stages: Stages, state: StateStore, source_id: str, saw_everything: bool
+    ) -> RunFinished:
+        lost = state.lost_documents(self._state, source_id, gone=not saw_everything)
+        if lost:
+            warning = (
+                f"the old model goes on answering, since {len(lost)} documents would be lost, {lost[0]} the first:"
+                " they failed or were not seen; mend, prune or remove them and rebuild again"
+            )
+            return RunFinished(replace(event.result, warnings=(*event.result.warnings, warning)))
         left = replace_when_ready(self._database, stages.spec(self._state.collection), self._state, state, source_id)
         if not left:
             return event

@@ -13,17 +13,18 @@ from qedge_dagster.collection.schema import CollectionSpec, copy_rows, create_co
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.state import ModelRecord, StateStore
 
-__all__ = ["MAX_NAME", "abandon_rebuild", "prepare_rebuild", "replace_when_ready"]
+__all__ = ["MAX_NAME", "SUFFIX", "abandon_rebuild", "prepare_rebuild", "replace_when_ready"]
 
-_SUFFIX = "_rebuild"
+#: The name of the collection that is to replace another ends so.
+SUFFIX = "_rebuild"
 
 #: Longest name of a collection, so that the rebuild's tables can be named after it.
-MAX_NAME = 60 - len(_SUFFIX)
+MAX_NAME = 60 - len(SUFFIX)
 
 
 def prepare_rebuild(database: Database, spec: CollectionSpec, model: ModelRecord) -> StateStore:
     """Make the collection that is to replace `spec.name`, or find it as an earlier run left it. Returns its state."""
-    state = StateStore(database, spec.name + _SUFFIX)
+    state = StateStore(database, spec.name + SUFFIX)
     with database.atomic():
         exists = read_spec(database, state.collection) is not None
         if exists and state.model() != model:
@@ -38,7 +39,7 @@ def prepare_rebuild(database: Database, spec: CollectionSpec, model: ModelRecord
 
 def abandon_rebuild(database: Database, old: StateStore) -> None:
     """Drop what an earlier rebuild with another model has left: the collection has the wanted model already."""
-    state = StateStore(database, old.collection + _SUFFIX)
+    state = StateStore(database, old.collection + SUFFIX)
     if read_spec(database, state.collection) is not None:
         with database.atomic():
             drop_collection(database, state.collection)

@@ -32,7 +32,7 @@ from qedge_dagster.pipeline.results import DocumentResult, RunOutcome, RunResult
 from qedge_dagster.pipeline.stages import Stages
 from qedge_dagster.pipeline.stop import StopFlag
 from qedge_dagster.pipeline.tally import Tally
-from qedge_dagster.sources.base import Source, SourceItem, UnlistedPart, check_id
+from qedge_dagster.sources.base import Source, SourceItem, UnlistedPart, check_item
 from qedge_dagster.state import RunRow, StateStore
 
 __all__ = ["Run"]
@@ -72,6 +72,8 @@ class Run:
         self._tally = Tally()
         self._gauge = Gauge(budget, stop)
         self._unlisted: list[str] = []
+        #: Whether a document that this run did not see is known to be gone.
+        self.saw_everything = False
         # Runs of one chain resume one another. Prune and remove are of none, and leave its position alone.
         self._chain: str | None = None
         self._started = time.monotonic()
@@ -130,12 +132,12 @@ class Run:
                     continue
                 self._tally.seen += 1
                 try:
-                    check_id(item.document_id, "document id")
+                    check_item(item)
                     if not seen.add(item.document_id):
                         raise QedgeError(6054, f"the source gave {item.document_id!r} more than once")
                 except QedgeError as error:
                     failure = error.failure()
-                    result = DocumentResult(item.document_id, "failed", failure=failure)
+                    result = DocumentResult(_printable(item.document_id), "failed", failure=failure)
                     yield DocumentFailed(result, failure, None)
                     continue
                 yield item
@@ -167,11 +169,18 @@ class Run:
             return
         for number, item in enumerate(covered):
             if self._gauge.out_of_time():
+                self._stop_at_uncovered(covered[number:])
                 self._tally.warnings.append(
-                    f"{len(covered) - number} document(s) that the suspended runs before covered were not read again"
+                    f"{len(covered) - number} documents that the suspended runs before covered were not read again"
                 )
                 return
             yield item
+
+    def _stop_at_uncovered(self, items: list[SourceItem]) -> None:
+        """Suspend at the first item that no run has met yet: the source lists more than it did for the runs before."""
+        for item in items:
+            if self._state.document(self._source_id, item.document_id) is None:
+                self._gauge.before_document(item.document_id)
 
     # removal
 
@@ -181,14 +190,17 @@ class Run:
         if not delete_missing:
             withheld = "documents that are gone are kept on request"
         elif self._unlisted:
-            withheld = f"{len(self._unlisted)} part(s) of the source could not be listed"
+            withheld = f"{self._unlisted[0]} could not be listed" + (
+                f", and {len(self._unlisted) - 1} more" if len(self._unlisted) > 1 else ""
+            )
         elif self._tally.seen == 0 and not allow_empty:
             withheld = "the source holds no document at all; --allow-empty empties the index on purpose"
+        self.saw_everything = withheld is None
         if withheld is None:
             yield from self._remove(unseen)
         elif unseen:
             if delete_missing:
-                self._tally.warnings.append(f"{len(unseen)} document(s) not removed: {withheld}")
+                self._tally.warnings.append(f"{len(unseen)} documents that were not seen are kept: {withheld}")
             yield PruneWithheld(withheld, len(unseen))
         if self._state.unseen(self._source_id) != (left := len(unseen) if withheld else 0):
             with self._database.atomic():
@@ -276,6 +288,10 @@ class Run:
         )
 
 
+def _printable(document_id: object) -> str:
+    return str(document_id).encode("utf-8", "backslashreplace").decode()
+
+
 class _FailureGuard:
     """Ends a run whose failures look like a fault of the machine, not of the documents."""
 
@@ -289,7 +305,7 @@ class _FailureGuard:
         """Raises `QedgeError` 6010 (or the document's own code under fail-fast), or `Stopped`."""
         if isinstance(event, (DocumentSkipped, DocumentIndexed)):
             self._systemic = 0
-        if isinstance(event, WindowEmbedded):
+        if isinstance(event, (DocumentSkipped, DocumentIndexed, WindowEmbedded)):
             self._embedding = 0
         if not isinstance(event, DocumentFailed):
             return

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Protocol
 
 from qedge_dagster.errors import QedgeError
 
-__all__ = ["Source", "SourceItem", "UnlistedPart", "check_id"]
+__all__ = ["Source", "SourceItem", "UnlistedPart", "check_id", "check_item"]
 
 
 @dataclass(slots=True)
@@ -52,8 +52,26 @@ class Source(Protocol):
         ...
 
 
+def check_item(item: SourceItem) -> None:
+    """Raises `QedgeError` 6055 for an item that the database could not keep: a source of the caller's own may give
+    anything."""
+    check_id(item.document_id, "document id")
+    check_id(item.media_type, "media type")
+    if item.modified_utc is not None:
+        check_id(item.modified_utc, "modified_utc")
+    size = item.size_bytes
+    if size is not None and (type(size) is not int or not 0 <= size < 1 << 63):
+        raise QedgeError(6055, f"size_bytes of {item.document_id!r} is no size")
+
+
 def check_id(value: str, what: str) -> str:
-    """Return `value`; raise `QedgeError` 6055 if it is empty or holds control characters."""
-    if not value or any(ord(c) < 32 or ord(c) == 127 for c in value):
-        raise QedgeError(6055, f"{what} {value!r} is empty or holds control characters")
+    """Return `value`; raise `QedgeError` 6055 if it is no text, is empty or holds control characters or surrogates."""
+    if type(value) is str and value and value.isprintable():
+        return value
+    if (
+        type(value) is not str
+        or not value
+        or any(ord(c) < 32 or ord(c) == 127 or "\ud800" <= c <= "\udfff" for c in value)
+    ):
+        raise QedgeError(6055, f"{what} {value!r} is no text, is empty, or holds control characters or surrogates")
     return value

@@ -45,6 +45,7 @@ class CountingEmbedder:
     """Vectors that depend on the text and the model's hash alone. `texts` is everything that was ever embedded."""
 
     tokenizer = tokenizer()
+    batch_invariance = None
 
     def __init__(
         self,
