@@ -1,0 +1,47 @@
+"""How a run under Dagster ends before its end."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+
+from dagster import DagsterInstance, DagsterRunStatus
+
+__all__ = ["report_stopped", "signals_call"]
+
+
+@contextmanager
+def signals_call(stop: Callable[[], None]) -> Generator[None, None, None]:
+    """SIGINT and SIGTERM only call `stop` while the context lasts.
+
+    Dagster's own handlers raise, at whatever instruction the signal finds: within the write of an event that leaves a
+    failed run or a locked database. Both executors deliver a termination as one of these signals. Outside of the main
+    thread there are no handlers to replace, and Dagster installs none.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handler(_signal: int, _frame: FrameType | None) -> None:
+        stop()
+
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for number in previous:
+            signal.signal(number, handler)
+        yield
+    finally:
+        for number, old in previous.items():
+            signal.signal(number, old)
+
+
+def report_stopped(instance: DagsterInstance, run_id: str, outcome: str, reason: str | None) -> None:
+    """Tag the run, and see that Dagster takes the interrupt that follows for a cancellation: in a run that is not
+    CANCELING, it would be a failure."""
+    instance.add_run_tags(run_id, {"qedge/outcome": outcome, **({"qedge/suspend_reason": reason} if reason else {})})
+    run = instance.get_run_by_id(run_id)
+    if run is not None and run.status not in (DagsterRunStatus.CANCELING, DagsterRunStatus.CANCELED):
+        instance.report_run_canceling(run, message=f"Stopped on a committed boundary: {outcome}, {reason}.")
