@@ -12,6 +12,8 @@ from qedge_dagster.orchestration.jobs import (
 )
 from qedge_dagster.orchestration.partitions import document_id_of, partition_key_of
 from qedge_dagster.orchestration.resource import BudgetConfig, IngestionResource
+from qedge_dagster.orchestration.schedule import build_full_pass_schedule
+from qedge_dagster.orchestration.sensor import build_reindex_sensor
 from qedge_dagster.orchestration.target import IngestionTarget
 
 __all__ = [
@@ -21,10 +23,12 @@ __all__ = [
     "IngestionResource",
     "IngestionTarget",
     "build_checks_job",
+    "build_full_pass_schedule",
     "build_ingest_job",
     "build_ingestion_checks",
     "build_prune_job",
     "build_rebuild_job",
+    "build_reindex_sensor",
     "document_id_of",
     "ingest_partitions",
     "ingestion_assets",

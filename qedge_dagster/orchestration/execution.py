@@ -14,7 +14,7 @@ from qedge_dagster.orchestration.checks import log_checks
 from qedge_dagster.orchestration.events import AssetEvents, Recorded
 from qedge_dagster.orchestration.partitions import document_id_of
 from qedge_dagster.orchestration.resource import IngestionResource
-from qedge_dagster.orchestration.stop import report_stopped, signals_call
+from qedge_dagster.orchestration.stop import report_canceling, signals_call, tag_outcome
 from qedge_dagster.orchestration.target import IngestionTarget
 from qedge_dagster.pipeline import RunOptions, RunResult
 from qedge_dagster.pipeline.events import Event, RunFinished
@@ -60,13 +60,17 @@ def ingest(
                 context.log.warning(warning)
             if log.changed:
                 log_checks(context, target, ingestion, pipeline)
-            stopped = result.outcome in ("suspended", "cancelled")
+            # What suspends a run without a budget is a fault of the embedder.
+            stopped = result.outcome == "cancelled" or (result.outcome == "suspended" and selected is None)
+            tag_outcome(context.instance, context.run_id, result.outcome, result.suspend_reason)
             if stopped:
-                report_stopped(context.instance, context.run_id, result.outcome, result.suspend_reason)
+                report_canceling(context.instance, context.run_id)
     except QedgeError as error:
         raise failure_of(error) from error
     if stopped:
         raise DagsterExecutionInterruptedError
+    if result.outcome == "suspended":
+        raise Failure(f"The run was suspended: {result.suspend_reason}.", allow_retries=False)
     if result.failure is not None:
         failure = result.failure
         raise failure_of(QedgeError(failure.code, failure.message, remedy=failure.remedy))

@@ -2,7 +2,16 @@
 
 from contextlib import closing
 
-from dagster import AssetSelection, Config, JobDefinition, OpExecutionContext, define_asset_job, job, op
+from dagster import (
+    AssetSelection,
+    Config,
+    JobDefinition,
+    OpExecutionContext,
+    define_asset_job,
+    in_process_executor,
+    job,
+    op,
+)
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition as AssetJob
 from pydantic import Field
 
@@ -42,7 +51,8 @@ def build_ingest_job(target: IngestionTarget) -> JobDefinition:
 
     A job of an op, not of the assets: Dagster cannot run partitioned assets without selecting partitions (once the
     source was observed, it looks up the versions of the selected ones), and a selection is one contiguous range, with
-    an event for each of its partitions and assets before the run starts.
+    an event for each of its partitions and assets before the run starts. It runs in the process of the run: one step
+    needs no process of its own, and Dagster's multiprocess executor takes a step that stops by itself for a failed one.
     """
 
     @op(name=ingest_op_name(target), pool=POOL)
@@ -50,7 +60,12 @@ def build_ingest_job(target: IngestionTarget) -> JobDefinition:
         options = RunOptions(ingestion.budget.budget(), allow_empty=config.allow_empty)
         ingest(context, target, ingestion, options, documents=config.documents)
 
-    @job(name=f"{target.identifier}_ingest", tags=target.run_tags, description=_INGEST)
+    @job(
+        name=f"{target.identifier}_ingest",
+        tags=target.run_tags,
+        description=_INGEST,
+        executor_def=in_process_executor,
+    )
     def ingest_job() -> None:
         ingest_documents()
 
@@ -68,7 +83,12 @@ def build_rebuild_job(target: IngestionTarget) -> JobDefinition:
     def rebuild_documents(context: OpExecutionContext, ingestion: IngestionResource) -> None:
         ingest(context, target, ingestion, RunOptions(ingestion.budget.budget(), rebuild=True))
 
-    @job(name=f"{target.identifier}_rebuild", tags=target.run_tags, description=_REBUILD)
+    @job(
+        name=f"{target.identifier}_rebuild",
+        tags=target.run_tags,
+        description=_REBUILD,
+        executor_def=in_process_executor,
+    )
     def rebuild_job() -> None:
         rebuild_documents()
 
@@ -108,7 +128,12 @@ def build_prune_job(target: IngestionTarget) -> JobDefinition:
             context.log.warning("%d partition(s) are kept while a backfill is active.", len(gone))
         context.add_output_metadata({"documents_removed": result.documents_removed, "partitions_deleted": deleted or 0})
 
-    @job(name=f"{target.identifier}_prune", tags=target.run_tags, description=_PRUNE)
+    @job(
+        name=f"{target.identifier}_prune",
+        tags=target.run_tags,
+        description=_PRUNE,
+        executor_def=in_process_executor,
+    )
     def prune_job() -> None:
         prune()
 

@@ -10,7 +10,7 @@ from types import FrameType
 
 from dagster import DagsterInstance, DagsterRunStatus
 
-__all__ = ["report_stopped", "signals_call"]
+__all__ = ["report_canceling", "signals_call", "tag_outcome"]
 
 
 @contextmanager
@@ -38,10 +38,16 @@ def signals_call(stop: Callable[[], None]) -> Generator[None, None, None]:
             signal.signal(number, old)
 
 
-def report_stopped(instance: DagsterInstance, run_id: str, outcome: str, reason: str | None) -> None:
-    """Tag the run, and see that Dagster takes the interrupt that follows for a cancellation: in a run that is not
-    CANCELING, it would be a failure."""
-    instance.add_run_tags(run_id, {"qedge/outcome": outcome, **({"qedge/suspend_reason": reason} if reason else {})})
+def tag_outcome(instance: DagsterInstance, run_id: str, outcome: str, reason: str | None) -> None:
+    """Say how the run of the engine ended, unless it simply completed."""
+    if outcome != "completed":
+        reason_tag = {"qedge/suspend_reason": reason} if reason else {}
+        instance.add_run_tags(run_id, {"qedge/outcome": outcome, **reason_tag})
+
+
+def report_canceling(instance: DagsterInstance, run_id: str) -> None:
+    """See that Dagster takes the interrupt that follows for a cancellation: in a run that is not CANCELING, it would be
+    a failure."""
     run = instance.get_run_by_id(run_id)
     if run is not None and run.status not in (DagsterRunStatus.CANCELING, DagsterRunStatus.CANCELED):
-        instance.report_run_canceling(run, message=f"Stopped on a committed boundary: {outcome}, {reason}.")
+        instance.report_run_canceling(run, message="The run stopped on a committed boundary.")

@@ -14,7 +14,9 @@ from tests.orchestration.support import Location
 
 @pytest.fixture
 def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test(temp_dir=str(tmp_path / "home") if (tmp_path / "home").mkdir() is None else "") as opened:
+    home = tmp_path / "home"
+    home.mkdir()
+    with dg.instance_for_test(temp_dir=str(home)) as opened:
         yield opened
 
 

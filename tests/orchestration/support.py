@@ -1,12 +1,15 @@
 """A code location over a folder and a counting embedder, on a real instance of its own."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
+from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.integrity import check_integrity
 from qedge_dagster.embedding.base import Embedder
 from qedge_dagster.orchestration import (
     BudgetConfig,
@@ -68,7 +71,7 @@ class Location:
         )
 
     def resource(self) -> CountingResource:
-        return CountingResource(database=str(self.database), budget=self.budget, lock_wait=5.0)
+        return CountingResource(database=str(self.database), budget=self.budget, lock_wait=0.5)
 
     def run(self, job: str = "notes_ingest", **settings: Any) -> dg.ExecuteInProcessResult:
         documents = settings.pop("documents", None)
@@ -81,6 +84,10 @@ class Location:
     def run_range(self, first: str, last: str) -> dg.ExecuteInProcessResult:
         keys = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
         return self.run("notes_partitions", tags=keys)
+
+    def problems(self) -> list[str]:
+        with closing(Database(self.database)) as opened:
+            return check_integrity(opened, "notes")
 
     def partitions(self) -> list[str]:
         return sorted(self.instance.get_dynamic_partitions(self.target.partitions_name))
