@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +13,19 @@ from qedge_dagster.orchestration import BudgetConfig
 from tests.orchestration.support import Location
 
 
+@pytest.fixture(scope="session")
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of an instance that nothing has happened in: to set them up takes longer than many a run."""
+    home = tmp_path_factory.mktemp("home")
+    with dg.instance_for_test(temp_dir=str(home)) as opened:
+        opened.get_runs_count()
+        opened.get_dynamic_partitions("none")
+    return home
+
+
 @pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    home = tmp_path / "home"
-    home.mkdir()
+def instance(tmp_path: Path, empty_home: Path) -> Iterator[dg.DagsterInstance]:
+    home = shutil.copytree(empty_home, tmp_path / "home")
     with dg.instance_for_test(temp_dir=str(home)) as opened:
         yield opened
 

@@ -15,6 +15,7 @@ from qedge_dagster.orchestration import (
     BudgetConfig,
     IngestionResource,
     IngestionTarget,
+    build_checks_job,
     build_ingest_job,
     build_ingestion_checks,
     build_prune_job,
@@ -64,6 +65,7 @@ class Location:
             jobs=[
                 dg.define_asset_job("notes_partitions", selection=[notes]),
                 build_ingest_job(target),
+                build_checks_job(target),
                 build_rebuild_job(target),
                 build_prune_job(target),
             ],
