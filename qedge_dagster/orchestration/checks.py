@@ -69,16 +69,15 @@ def log_checks(
         results = {"no_failed_documents": _no_failed_documents(state, target)}
     results["nothing_stale"] = _nothing_stale(pipeline)
     for name, result in results.items():
-        context.log_event(
-            AssetCheckEvaluation(
-                target.key("collection"),
-                name,
-                result.passed,
-                metadata=result.metadata,
-                severity=result.severity,
-                description=result.description,
-            )
+        evaluation = AssetCheckEvaluation(
+            target.key("collection"),
+            name,
+            result.passed,
+            metadata=result.metadata,
+            severity=result.severity,
+            description=result.description,
         )
+        context.log_event(evaluation)  # pyright: ignore[reportArgumentType]  # taken, though its type is not named
 
 
 def _no_failed_documents(state: StateStore | None, target: IngestionTarget) -> AssetCheckResult:

@@ -3,6 +3,7 @@
 import uuid
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from dagster import (
     DagsterRunStatus,
@@ -23,6 +24,7 @@ from qedge_dagster.orchestration.jobs import ingest_op_name
 from qedge_dagster.orchestration.partitions import add_partitions, delete_partitions, partition_key_of
 from qedge_dagster.orchestration.resource import IngestionResource
 from qedge_dagster.orchestration.target import IngestionTarget
+from qedge_dagster.pipeline.lock import is_locked
 from qedge_dagster.pipeline.pipeline import IngestionPipeline
 from qedge_dagster.sources import SourceItem, UnlistedPart
 from qedge_dagster.sources.base import check_id
@@ -64,7 +66,7 @@ def build_reindex_sensor(
     )
     def reindex(context: SensorEvaluationContext, ingestion: IngestionResource) -> RunRequest | SkipReason:
         active = RunsFilter(tags=target.run_tags, statuses=_UNFINISHED)
-        if context.instance.get_runs_count(active):
+        if context.instance.get_runs_count(active) or _is_locked(target, ingestion):
             return SkipReason("A run is active; it may be about to bring these documents up to date.")
         try:
             with closing(ingestion.open(target.collection)) as pipeline:
@@ -77,10 +79,17 @@ def build_reindex_sensor(
         documents = found.outstanding[:documents_per_run]
         return RunRequest(
             run_key=uuid.uuid4().hex,  # what is asked for again must not be taken for a duplicate
+            tags=target.run_tags,
             run_config={"ops": {ingest_op_name(target): {"config": {"documents": documents}}}},
         )
 
     return reindex
+
+
+def _is_locked(target: IngestionTarget, ingestion: IngestionResource) -> bool:
+    """Whether some run holds the source, one for selected partitions or from outside of Dagster perhaps."""
+    database = Path(ingestion.database)
+    return database.exists() and is_locked(database, target.collection, target.source.source_id)
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 
 from qedge_dagster.orchestration import build_full_pass_schedule, build_ingest_job, build_reindex_sensor
+from qedge_dagster.pipeline import IngestionPipeline, RunOptions
 from tests.orchestration.support import Location
 from tests.pipeline.support import write
 
@@ -74,13 +75,18 @@ def test_requests_are_distinct_and_bounded(location: Location) -> None:
 
 
 def test_nothing_is_asked_for_while_a_run_is_active(location: Location) -> None:
-    """While a run of the target is active the tick is skipped with a reason, and nothing is compared."""
+    """While a run of the target is queued, or any run holds its lock, the tick is skipped with a reason."""
     write(location.folder, {"a.txt": "alpha"})
     job = location.definitions.resolve_job_def("notes_ingest")
-    active = location.instance.create_run_for_job(job)
+    active = location.instance.create_run_for_job(job, tags=location.target.run_tags)
     assert str(tick(location)).startswith("A run is active")
     location.instance.delete_run(active.run_id)
     assert documents(tick(location)) == ["a.txt"]
+    with IngestionPipeline.open(location.database, collection="notes", embedder=location.embedder) as pipeline:
+        events = pipeline.events(location.target.source, RunOptions())
+        next(events)
+        assert str(tick(location)).startswith("A run is active")
+        events.close()
 
 
 def test_a_failed_document_is_not_asked_for_again(location: Location) -> None:
