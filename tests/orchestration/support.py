@@ -47,6 +47,7 @@ class Location:
     root: Path
     instance: dg.DagsterInstance
     budget: BudgetConfig
+    executor: dg.ExecutorDefinition | None = None
 
     def __post_init__(self) -> None:
         self.folder = self.root / "docs"
@@ -70,6 +71,7 @@ class Location:
                 build_prune_job(target),
             ],
             resources={"ingestion": self.resource()},
+            executor=self.executor,
         )
 
     def resource(self) -> CountingResource:
