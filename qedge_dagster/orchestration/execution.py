@@ -14,7 +14,7 @@ from qedge_dagster.orchestration.checks import log_checks
 from qedge_dagster.orchestration.events import AssetEvents, Recorded
 from qedge_dagster.orchestration.partitions import document_id_of
 from qedge_dagster.orchestration.resource import IngestionResource
-from qedge_dagster.orchestration.stop import report_canceling, signals_call, tag_outcome
+from qedge_dagster.orchestration.stop import report_canceling, signals_stop, tag_outcome
 from qedge_dagster.orchestration.target import IngestionTarget
 from qedge_dagster.pipeline import RunOptions, RunResult
 from qedge_dagster.pipeline.events import Event, RunFinished
@@ -50,7 +50,9 @@ def ingest(
     `DagsterExecutionInterruptedError` for one that was suspended or cancelled, which Dagster then ends as CANCELED.
     """
     try:
-        with closing(ingestion.open(target.collection)) as pipeline, signals_call(pipeline.cancel):
+        # The handlers first: to load a model takes seconds.
+        with signals_stop() as request, closing(ingestion.open(target.collection)) as pipeline:
+            request.calls(pipeline.cancel)
             ids = documents if selected is None else selected
             source = target.source if ids is None else SelectedDocuments(target.source, ids)
             log = AssetEvents(context, target, selected, partial(_recorded, target, ingestion))

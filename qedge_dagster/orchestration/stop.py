@@ -10,29 +10,48 @@ from types import FrameType
 
 from dagster import DagsterInstance, DagsterRunStatus
 
-__all__ = ["report_canceling", "signals_call", "tag_outcome"]
+__all__ = ["report_canceling", "signals_stop", "tag_outcome"]
+
+
+class SignalRequest:
+    """Whether a signal came, and what to call then: told as soon as it exists, even when the signal came before."""
+
+    def __init__(self) -> None:
+        self._came = False
+        self._stop: Callable[[], None] | None = None
+
+    def came(self) -> None:
+        self._came = True
+        if self._stop is not None:
+            self._stop()
+
+    def calls(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+        if self._came:
+            stop()
 
 
 @contextmanager
-def signals_call(stop: Callable[[], None]) -> Generator[None, None, None]:
-    """SIGINT and SIGTERM only call `stop` while the context lasts.
+def signals_stop() -> Generator[SignalRequest, None, None]:
+    """SIGINT and SIGTERM are only a request while the context lasts.
 
     Dagster's own handlers raise, at whatever instruction the signal finds: within the write of an event that leaves a
     failed run or a locked database. Both executors deliver a termination as one of these signals. Outside of the main
     thread there are no handlers to replace, and Dagster installs none.
     """
+    request = SignalRequest()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield request
         return
 
     def handler(_signal: int, _frame: FrameType | None) -> None:
-        stop()
+        request.came()
 
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         for number in previous:
             signal.signal(number, handler)
-        yield
+        yield request
     finally:
         for number, old in previous.items():
             signal.signal(number, old)

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from qedge_dagster.orchestration import BudgetConfig
-from tests.orchestration.support import Location
+from tests.orchestration.support import CountingResource, Location
 from tests.pipeline.support import CountingEmbedder, write
 
 FILES: dict[str, str | bytes] = {f"{number}.txt": f"text number {number}" for number in range(10)}
@@ -84,6 +84,21 @@ def test_a_signal_while_an_event_is_written(
     assert again.success
     assert len(location.partitions()) == len(FILES)
     assert location.problems() == []
+
+
+@pytest.mark.usefixtures("handlers")
+def test_a_signal_while_the_model_is_loaded(location: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal before the engine is open is no failure either: nothing is done, and the run is CANCELED."""
+    write(location.folder, FILES)
+
+    def embedder(_: CountingResource) -> CountingEmbedder:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return location.embedder
+
+    monkeypatch.setattr(CountingResource, "embedder", embedder)
+    found, tags = status(location, run := location.run())
+    assert (found, tags["qedge/outcome"]) == (dg.DagsterRunStatus.CANCELED, "cancelled")
+    assert location.events(run.run_id) == []
 
 
 def test_a_lasting_fault_of_the_embedder(location: Location) -> None:
