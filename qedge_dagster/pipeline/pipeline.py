@@ -29,6 +29,7 @@ from qedge_dagster.pipeline.runner import Run
 from qedge_dagster.pipeline.stages import Stages
 from qedge_dagster.pipeline.stop import StopFlag, StopReason, StopRequest
 from qedge_dagster.sources.base import Source, check_id
+from qedge_dagster.sources.selected import SelectedDocuments
 from qedge_dagster.state import StateStore
 
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ class IngestionPipeline:
         """The run as it happens, `RunStarted` to `RunFinished`. A consumer that stops consuming has stopped the run, at
         a committed boundary. `lock_wait` is how many seconds to wait for an active run to end. Raises as `run`."""
         source_id = check_id(source.source_id, "source id")
+        if options.rebuild and isinstance(source, SelectedDocuments):
+            raise QedgeError(6005, "a rebuild takes every document of its source, not selected ones")
         stages = self.stages
         with self._exclusive(source_id, lock_wait):
             state = self._prepare(stages, rebuild=options.rebuild)

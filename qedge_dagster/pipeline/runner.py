@@ -33,6 +33,7 @@ from qedge_dagster.pipeline.stages import Stages
 from qedge_dagster.pipeline.stop import StopFlag
 from qedge_dagster.pipeline.tally import Tally
 from qedge_dagster.sources.base import Source, SourceItem, UnlistedPart, check_item
+from qedge_dagster.sources.selected import SelectedDocuments
 from qedge_dagster.state import RunRow, StateStore
 
 __all__ = ["Run"]
@@ -81,7 +82,10 @@ class Run:
     # the three kinds of run
 
     def ingest(self, source: Source, stages: Stages, options: RunOptions) -> Generator[Event, None, None]:
-        self._chain = stages.recipe.hash().hex() + ("/force" if options.force else "")
+        """`SelectedDocuments` are brought up to date by themselves: those that are gone are removed, and what is known
+        of the others, such as where a run over all of them was suspended, stays."""
+        if not isinstance(source, SelectedDocuments):
+            self._chain = stages.recipe.hash().hex() + ("/force" if options.force else "")
         return self._recorded(self._ingest(source, stages, options))
 
     def prune(self, source: Source, *, allow_empty: bool) -> Generator[Event, None, None]:
@@ -107,6 +111,9 @@ class Run:
                 for event in processor.process(item):
                     yield event
                     guard.check(event)
+            if isinstance(source, SelectedDocuments):
+                yield from self._remove_missing(source, options.allow_empty)
+                return
             yield from self._sweep(seen, options.delete_missing, options.allow_empty)
         if not guard.embedding_failed:  # a failed document's finished windows serve its next attempt
             with self._database.atomic():
@@ -154,8 +161,7 @@ class Run:
         What lies before that place, the suspended runs have covered. So if time runs out while it is read again, the
         run is complete nevertheless: else a budget shorter than one reading of everything would never be.
         """
-        assert self._chain is not None
-        position = self._state.resume_position(self._source_id, self._chain)
+        position = self._state.resume_position(self._source_id, self._chain) if self._chain is not None else None
         covered: list[SourceItem] = []
         for item in items:
             if position is not None and isinstance(item, SourceItem):
@@ -186,15 +192,9 @@ class Run:
 
     def _sweep(self, seen: SeenDocuments, delete_missing: bool, allow_empty: bool) -> Generator[Event, None, None]:
         unseen = list(seen.unseen(self._state.collection, self._source_id))
-        withheld = None
-        if not delete_missing:
-            withheld = "documents that are gone are kept on request"
-        elif self._unlisted:
-            withheld = f"{self._unlisted[0]} could not be listed" + (
-                f", and {len(self._unlisted) - 1} more" if len(self._unlisted) > 1 else ""
-            )
-        elif self._tally.seen == 0 and not allow_empty:
-            withheld = "the source holds no document at all; --allow-empty empties the index on purpose"
+        withheld = "documents that are gone are kept on request"
+        if delete_missing:
+            withheld = self._doubt(source_empty=self._tally.seen == 0 and not allow_empty)
         self.saw_everything = withheld is None
         if withheld is None:
             yield from self._remove(unseen)
@@ -205,6 +205,25 @@ class Run:
         if self._state.unseen(self._source_id) != (left := len(unseen) if withheld else 0):
             with self._database.atomic():
                 self._state.put_unseen(self._source_id, left)
+
+    def _remove_missing(self, source: SelectedDocuments, allow_empty: bool) -> Generator[Event, None, None]:
+        if not source.missing:
+            return
+        withheld = self._doubt(source_empty=source.source_empty and not allow_empty)
+        if withheld is None:
+            yield from self._remove(sorted(source.missing))
+            return
+        self._tally.warnings.append(f"{len(source.missing)} document(s) not removed: {withheld}")
+        yield PruneWithheld(withheld, len(source.missing))
+
+    def _doubt(self, *, source_empty: bool) -> str | None:
+        """Why documents that did not come are not known to be gone; None if they are."""
+        if self._unlisted:
+            more = f", and {len(self._unlisted) - 1} more" if len(self._unlisted) > 1 else ""
+            return f"{self._unlisted[0]}{more} could not be listed"
+        if source_empty:
+            return "the source holds no document at all; --allow-empty empties the index on purpose"
+        return None
 
     def _remove(self, document_ids: Iterable[str]) -> Generator[Event, None, None]:
         ids = list(document_ids)

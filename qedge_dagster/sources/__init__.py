@@ -6,11 +6,13 @@ from qedge_dagster.sources.base import Source, SourceItem, UnlistedPart
 from qedge_dagster.sources.files import FilesSource
 from qedge_dagster.sources.folder import FolderSource
 from qedge_dagster.sources.items import ItemsSource, StreamSource, reopenable
+from qedge_dagster.sources.selected import SelectedDocuments
 
 __all__ = [
     "FilesSource",
     "FolderSource",
     "ItemsSource",
+    "SelectedDocuments",
     "Source",
     "SourceItem",
     "StreamSource",

@@ -1,0 +1,109 @@
+"""Asset checks of a collection."""
+
+from contextlib import closing
+from itertools import islice
+from typing import cast
+
+from dagster import (
+    AssetCheckEvaluation,
+    AssetCheckResult,
+    AssetChecksDefinition,
+    AssetCheckSeverity,
+    OpExecutionContext,
+    asset_check,
+)
+
+from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.integrity import check_integrity
+from qedge_dagster.orchestration.resource import IngestionResource
+from qedge_dagster.orchestration.target import IngestionTarget
+from qedge_dagster.pipeline.pipeline import IngestionPipeline
+from qedge_dagster.state import StateStore
+
+__all__ = ["build_ingestion_checks", "log_checks"]
+
+_FAILURES_NAMED = 20
+
+
+def build_ingestion_checks(target: IngestionTarget) -> list[AssetChecksDefinition]:
+    """`no_failed_documents`, `nothing_stale` and `index_integrity` of the collection, to be run on their own. A run
+    that changes something evaluates the first two at its end; the third reads everything, and is for a schedule."""
+
+    @asset_check(asset=target.key("collection"), name="no_failed_documents", description="No document has failed.")
+    def no_failed_documents(ingestion: IngestionResource) -> AssetCheckResult:
+        with ingestion.state(target.collection) as state:
+            return _no_failed_documents(state, target)
+
+    @asset_check(
+        asset=target.key("collection"),
+        name="nothing_stale",
+        description="No chunks are of an older state of their document, of a document that is gone, of other options"
+        " or of another model. Says nothing about files that no run has read since they changed.",
+    )
+    def nothing_stale(ingestion: IngestionResource) -> AssetCheckResult:
+        with closing(ingestion.open(target.collection)) as pipeline:
+            return _nothing_stale(pipeline)
+
+    @asset_check(
+        asset=target.key("collection"),
+        name="index_integrity",
+        description="Data, vectors and full-text index agree row for row.",
+    )
+    def index_integrity(ingestion: IngestionResource) -> AssetCheckResult:
+        with ingestion.state(target.collection) as state:
+            if state is None:
+                return _nothing_yet()
+        with closing(Database(ingestion.database)) as database:
+            problems = check_integrity(database, target.collection)
+        return AssetCheckResult(passed=not problems, metadata={"problems": problems})
+
+    return [no_failed_documents, nothing_stale, index_integrity]
+
+
+def log_checks(
+    context: OpExecutionContext, target: IngestionTarget, ingestion: IngestionResource, pipeline: IngestionPipeline
+) -> None:
+    """Evaluate the checks that cost little. Logged from within the op: a step of their own would be skipped, as the
+    stages yield no output for it to wait for."""
+    with ingestion.state(target.collection) as state:
+        results = {"no_failed_documents": _no_failed_documents(state, target)}
+    results["nothing_stale"] = _nothing_stale(pipeline)
+    for name, result in results.items():
+        evaluation = AssetCheckEvaluation(
+            target.key("collection"),
+            name,
+            result.passed,
+            metadata=result.metadata,
+            severity=result.severity,
+            description=result.description,
+        )
+        context.log_event(evaluation)  # pyright: ignore[reportArgumentType]  # taken, though its type is not named
+
+
+def _no_failed_documents(state: StateStore | None, target: IngestionTarget) -> AssetCheckResult:
+    if state is None:
+        return _nothing_yet()
+    rows = state.documents(target.source.source_id)
+    failed = {row.document_id: row.error for _, row in rows if row.status == "failed"}
+    return AssetCheckResult(
+        passed=not failed,
+        severity=AssetCheckSeverity.WARN,
+        metadata={"failed": len(failed), "errors": dict(islice(failed.items(), _FAILURES_NAMED))},
+    )
+
+
+def _nothing_stale(pipeline: IngestionPipeline) -> AssetCheckResult:
+    facts = pipeline.diagnostics(counts=True)
+    recorded = facts["collection_model_identity"]
+    if recorded is not None and recorded != facts["model_identity"]:
+        description = (
+            f"The collection was built with {facts['collection_model_profile']}, the model is now"
+            f" {facts['model_profile']}: run the rebuild job, or go back to the old model."
+        )
+        return AssetCheckResult(passed=False, description=description, metadata={"code": 6012})
+    counts = {name: cast(int, facts[name]) for name in ("stale", "recipe_stale")}
+    return AssetCheckResult(passed=not any(counts.values()), severity=AssetCheckSeverity.WARN, metadata=counts)
+
+
+def _nothing_yet() -> AssetCheckResult:
+    return AssetCheckResult(passed=True, description="There is no such collection yet.")
