@@ -61,6 +61,8 @@ def _ends_sentence(text: str, dot: int, start: int) -> bool:
     word = match[1]
     if len(word) == 1:
         return word in "Ia"
+    if word.lower() == "no":
+        return not text[start].isdigit()
     return "." not in word and word.lower() not in _ABBREVIATIONS
 
 
