@@ -13,8 +13,8 @@ __all__ = ["FEW", "SOME", "Codes", "Positions", "between", "context_hashes", "on
 Codes = npt.NDArray[Any]
 """Code points of a text, in the narrowest unsigned type that holds them."""
 
-Positions = npt.NDArray[np.int64]
-"""Ascending positions in a text."""
+Positions = npt.NDArray[np.signedinteger[Any]]
+"""Ascending positions in a text: 32 bits wide where there may be millions."""
 
 SOME, FEW = 1, 2
 """Rarities: one position in 8, and one in 64."""

@@ -119,7 +119,7 @@ class Cutter:
         for strength, tier in zip(range(len(tiers), 0, -1), tiers, strict=True):
             if not atoms.over.any():
                 return atoms
-            cuts = between(getattr(self._layout, tier), start + 1, end - 1)
+            cuts = between(getattr(self._layout, tier), start + 1, end - 1).astype(np.int64)
             holders = atoms.starts.searchsorted(cuts, "right") - 1
             cuts = cuts[atoms.over[holders] & (cuts != atoms.starts[holders])]
             atoms = self._cut_at(region, atoms, cuts, strength, end)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from qedge_dagster.chunking.candidates import Codes, one_of
+from qedge_dagster.chunking.candidates import Codes, Positions, one_of
 
 __all__ = ["Graphemes"]
 
@@ -60,7 +60,7 @@ class Graphemes:
                 return int(found[np.abs(found - position).argmin()])
         return None
 
-    def clean_starts(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def clean_starts(self, positions: Positions) -> Positions:
         """Those of `positions` whose character does not extend the one before it."""
         if not self._left:
             return positions

@@ -26,6 +26,8 @@ _HEADING_MARK = re.compile(r"[ \t]{0,3}#{1,6}[ \t]*")
 _CLOSING_MARK = re.compile(r"[ \t]*#*[ \t]*")
 _UNDERLINE = re.compile(r"\n {0,3}(=+|-+)[ \t]*(?=\n|\Z)")
 
+_SLICE = 1 << 20
+
 #: A run of units of such a kind is one thing.
 _RUNS: frozenset[BlockKind] = frozenset({"list_item", "table_row"})
 
@@ -45,7 +47,7 @@ class Unit:
     end: int
     level: int = 0
     page: int = UNKNOWN_PAGE
-    title: tuple[int, int] = (0, 0)  # the span of a heading without its marks
+    title: tuple[int, int] | None = None  # of a heading: its span without marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,7 @@ class Layout:
         self.text = text = document.text
         self.codes = _codes(text)
         self.graphemes = Graphemes(text, self.codes)
-        space = one_of(self.codes, _WHITE_SPACE)
-        flips = np.diff(space.astype(np.int8), prepend=1, append=1)
-        self.word_starts: Positions = np.flatnonzero(flips == -1)
-        self.word_ends: Positions = np.flatnonzero(flips == 1)
+        self.word_starts, self.word_ends = _words(self.codes)
         self.units = _units(document)
         self._starts = [unit.start for unit in self.units]
         self.tables = _tables(text, self.units)
@@ -134,7 +133,7 @@ class Layout:
 
     def trimmed_ends(self, ends: Positions) -> Positions:
         """For each of the ends the end of the last word that starts before it."""
-        indexes = self.word_starts.searchsorted(ends) - 1
+        indexes = self.word_starts.searchsorted(ends.astype(np.int32)) - 1
         return np.where(indexes < 0, 0, np.minimum(ends, self.word_ends[indexes]))
 
     # -- where to cut, best first ----------------------------------------------------------------------------------
@@ -170,7 +169,7 @@ class Layout:
 
     @cached_property
     def lines(self) -> Positions:
-        newlines = np.flatnonzero(self.codes == ord("\n"))
+        newlines = np.flatnonzero(self.codes == ord("\n")).astype(np.int32)
         indexes = np.unique(self.word_starts.searchsorted(newlines))
         return self._clean(self.word_starts[indexes[indexes < len(self.word_starts)]])
 
@@ -208,7 +207,7 @@ class Layout:
         return self._clean(np.asarray(kept, dtype=np.int64))
 
     def _clean(self, positions: Positions) -> Positions:
-        return self.graphemes.clean_starts(positions.astype(np.int64))
+        return self.graphemes.clean_starts(positions.astype(np.int32, copy=False))
 
 
 def _codes(text: str) -> Codes:
@@ -224,6 +223,21 @@ def _codes(text: str) -> Codes:
     return np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
 
 
+def _words(codes: Codes) -> tuple[Positions, Positions]:
+    """Where runs of characters that are not white space start and end, found slice by slice to save memory."""
+    edges: list[Positions] = []
+    outside = True
+    for begin in range(0, len(codes), _SLICE):
+        space = one_of(codes[begin : begin + _SLICE], _WHITE_SPACE)
+        before = np.concatenate(([outside], space[:-1]))
+        edges.append((begin + np.flatnonzero(space != before)).astype(np.int32))
+        outside = bool(space[-1])
+    if not outside:
+        edges.append(np.asarray([len(codes)], dtype=np.int32))
+    flips = np.concatenate(edges) if edges else np.zeros(0, dtype=np.int32)
+    return flips[::2].copy(), flips[1::2].copy()
+
+
 def _units(document: ExtractedDocument) -> list[Unit]:
     text = document.text
     units: list[Unit] = []
@@ -232,8 +246,9 @@ def _units(document: ExtractedDocument) -> list[Unit]:
         start, end = max(block.start, position), min(block.end, len(text))
         if end <= start:
             continue
-        title = (start, end)
+        title = None
         if block.kind == "heading":
+            title = (start, end)
             start, end = _heading_span(text, start, end, position)
         start = _fill_gap(text, position, start, units)
         units.append(Unit(block.kind, start, end, block.heading_level, block.page, title))

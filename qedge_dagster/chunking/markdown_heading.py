@@ -97,4 +97,4 @@ def _sections(layout: Layout, split_levels: frozenset[int]) -> list[_Section]:
 
 
 def _title(layout: Layout, heading: Unit) -> str:
-    return sanitize_heading(layout.text[slice(*heading.title)])
+    return sanitize_heading(layout.text[slice(*heading.title)]) if heading.title else ""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HuggingFaceTokenizer", "Tokenizer", "separates_at_white_space"]
 
-_SLICE_CHARACTERS = 16 * 1024
-
 
 class Tokenizer(Protocol):
     """What chunking needs of a tokenizer. All offsets are code-point indexes into the string as passed."""
@@ -106,17 +104,9 @@ class HuggingFaceTokenizer:
         return [len(e) for e in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def offsets(self, text: str) -> np.ndarray:
-        """A long text is encoded in slices that end at a line break, or at least at white space, so that the library's
-        Encoding objects (over 100 bytes a token) never exist for all of it. Smaller slices are also faster."""
-        parts: list[np.ndarray] = []
-        start = 0
-        while start < len(text):
-            stop = _slice_end(text, start)
-            encoding = self._tokenizer.encode(text[start:stop], add_special_tokens=False)
-            flat = np.fromiter(chain.from_iterable(encoding.offsets), dtype=np.int32, count=2 * len(encoding))
-            parts.append(flat.reshape(-1, 2) + np.int32(start))
-            start = stop
-        return np.concatenate(parts) if parts else np.zeros((0, 2), dtype=np.int32)
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        flat = np.fromiter(chain.from_iterable(encoding.offsets), dtype=np.int32, count=2 * len(encoding))
+        return flat.reshape(-1, 2)
 
     @cached_property
     def separates_at_white_space(self) -> bool:
@@ -137,16 +127,6 @@ class HuggingFaceTokenizer:
 def separates_at_white_space(tokenizer: Tokenizer) -> bool:
     """Whether a text that is parted at a blank, tab or line break has as many tokens as its parts."""
     return isinstance(tokenizer, HuggingFaceTokenizer) and tokenizer.separates_at_white_space
-
-
-def _slice_end(text: str, start: int) -> int:
-    stop = start + _SLICE_CHARACTERS
-    if stop >= len(text):
-        return len(text)
-    for white in "\n ":
-        if (end := text.rfind(white, start, stop)) > start:
-            return end
-    return stop
 
 
 def _bert_wordpiece(vocabulary: Path) -> tokenizers.Tokenizer:
