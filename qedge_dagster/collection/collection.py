@@ -19,7 +19,7 @@ from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.export import export_parquet
 from qedge_dagster.collection.filters import All, Equal, Filter
 from qedge_dagster.collection.schema import CollectionSpec, check_file
-from qedge_dagster.collection.search import MAX_DEPTH, Lane, fuse, keyword_lane, load_chunks, vector_lane
+from qedge_dagster.collection.search import MAX_DEPTH, Lane, fuse, keyword_lane, load_chunks, ranks, vector_lane
 from qedge_dagster.collection.snapshot import collection_snapshot, open_snapshot, read_errors
 from qedge_dagster.embedding.base import model_identity
 from qedge_dagster.errors import QedgeError
@@ -215,7 +215,7 @@ class Collection:
             by_keyword = keyword_lane(connection, spec, keywords, depth, _needed(filter))
             fused = fuse(by_vector, by_keyword, weights, k)[:top]
             chunks = load_chunks(connection, self.name, (rowid for rowid, _ in fused))
-        vector_rank, keyword_rank = _ranks(by_vector), _ranks(by_keyword)
+        vector_rank, keyword_rank = ranks(by_vector), ranks(by_keyword)
         return [Hit(score, chunks[rowid], vector_rank.get(rowid), keyword_rank.get(rowid)) for rowid, score in fused]
 
     @contextmanager
@@ -299,10 +299,6 @@ def _count(name: str, value: int) -> int:
 
 def _needed(filter_: Filter | None) -> Filter | None:
     return None if filter_ == All(()) else filter_
-
-
-def _ranks(lane: Lane) -> dict[int, int]:
-    return {rowid: rank for rank, (rowid, _) in enumerate(lane, start=1)}
 
 
 def _cosine_score(distance: float) -> float:

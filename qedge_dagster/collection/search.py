@@ -18,7 +18,7 @@ from qedge_dagster.collection.filters import Filter
 from qedge_dagster.collection.keywords import match_expression
 from qedge_dagster.collection.schema import CollectionSpec
 
-__all__ = ["MAX_DEPTH", "fuse", "keyword_lane", "load_chunks", "vector_lane"]
+__all__ = ["MAX_DEPTH", "fuse", "keyword_lane", "load_chunks", "ranks", "vector_lane"]
 
 Lane: TypeAlias = list[tuple[int, float]]
 
@@ -120,20 +120,24 @@ def _reading_order(connection: apsw.Connection, name: str, rowids: Iterable[int]
     return [cast("int", rowid) for (rowid,) in rows]
 
 
+def ranks(lane: Lane) -> dict[int, int]:
+    """Rank by row id, from 1."""
+    return {rowid: rank for rank, (rowid, _) in enumerate(lane, start=1)}
+
+
 def fuse(vector: Lane, keyword: Lane, weights: tuple[float, float], k: float) -> list[tuple[int, float]]:
     """Reciprocal rank fusion: (row id, score), best first, 1.0 for a row that is first in both lanes.
 
     Ties are common, since equal ranks in different lanes weigh the same: the row with the better keyword rank, whose
     text does hold the words, comes first.
     """
-    ranks = [{rowid: rank for rank, (rowid, _) in enumerate(lane, start=1)} for lane in (vector, keyword)]
+    by_vector, by_keyword = ranks(vector), ranks(keyword)
     score: dict[int, float] = {}
-    for lane, weight in zip(ranks, weights, strict=True):
+    for lane, weight in zip((by_vector, by_keyword), weights, strict=True):
         if weight > 0:
             for rowid, rank in lane.items():
                 score[rowid] = score.get(rowid, 0.0) + weight / (k + rank)
     best = sum(weights) / (k + 1)
-    by_vector, by_keyword = ranks
     ordered = sorted(score, key=lambda row: (-score[row], by_keyword.get(row, math.inf), by_vector.get(row, math.inf)))
     return [(rowid, score[rowid] / best) for rowid in ordered]
 

@@ -2,7 +2,6 @@
 
 from contextlib import closing
 from itertools import islice
-from typing import cast
 
 from dagster import (
     AssetCheckEvaluation,
@@ -41,8 +40,8 @@ def build_ingestion_checks(target: IngestionTarget) -> list[AssetChecksDefinitio
         " or of another model. Says nothing about files that no run has read since they changed.",
     )
     def nothing_stale(ingestion: IngestionResource) -> AssetCheckResult:
-        with closing(ingestion.open(target.collection)) as pipeline:
-            return _nothing_stale(pipeline)
+        with ingestion.state(target.collection) as state, closing(ingestion.open(target.collection)) as pipeline:
+            return _nothing_stale(state, pipeline)
 
     @asset_check(
         asset=target.key("collection"),
@@ -66,8 +65,10 @@ def log_checks(
     """Evaluate the checks that cost little. Logged from within the op: a step of their own would be skipped, as the
     stages yield no output for it to wait for."""
     with ingestion.state(target.collection) as state:
-        results = {"no_failed_documents": _no_failed_documents(state, target)}
-    results["nothing_stale"] = _nothing_stale(pipeline)
+        results = {
+            "no_failed_documents": _no_failed_documents(state, target),
+            "nothing_stale": _nothing_stale(state, pipeline),
+        }
     for name, result in results.items():
         evaluation = AssetCheckEvaluation(
             target.key("collection"),
@@ -92,16 +93,17 @@ def _no_failed_documents(state: StateStore | None, target: IngestionTarget) -> A
     )
 
 
-def _nothing_stale(pipeline: IngestionPipeline) -> AssetCheckResult:
-    facts = pipeline.diagnostics(counts=True)
-    recorded = facts["collection_model_identity"]
-    if recorded is not None and recorded != facts["model_identity"]:
+def _nothing_stale(state: StateStore | None, pipeline: IngestionPipeline) -> AssetCheckResult:
+    if state is None:
+        return _nothing_yet()
+    recorded, model = state.model(), pipeline.stages.model()
+    if recorded is not None and recorded.identity != model.identity:
         description = (
-            f"The collection was built with {facts['collection_model_profile']}, the model is now"
-            f" {facts['model_profile']}: run the rebuild job, or go back to the old model."
+            f"The collection was built with {recorded.profile_id}, the model is now {model.profile_id}:"
+            " run the rebuild job, or go back to the old model."
         )
         return AssetCheckResult(passed=False, description=description, metadata={"code": 6012})
-    counts = {name: cast(int, facts[name]) for name in ("stale", "recipe_stale")}
+    counts = {name: count for name, count in pipeline.counts().items() if name in ("stale", "recipe_stale")}
     return AssetCheckResult(passed=not any(counts.values()), severity=AssetCheckSeverity.WARN, metadata=counts)
 
 

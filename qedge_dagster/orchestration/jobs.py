@@ -6,6 +6,7 @@ from dagster import (
     AssetSelection,
     Config,
     JobDefinition,
+    OpDefinition,
     OpExecutionContext,
     define_asset_job,
     in_process_executor,
@@ -60,16 +61,7 @@ def build_ingest_job(target: IngestionTarget) -> JobDefinition:
         options = RunOptions(ingestion.budget.budget(), allow_empty=config.allow_empty)
         ingest(context, target, ingestion, options, documents=config.documents)
 
-    @job(
-        name=f"{target.identifier}_ingest",
-        tags=target.run_tags,
-        description=_INGEST,
-        executor_def=in_process_executor,
-    )
-    def ingest_job() -> None:
-        ingest_documents()
-
-    return ingest_job
+    return _job(target, "ingest", _INGEST, ingest_documents)
 
 
 def ingest_op_name(target: IngestionTarget) -> str:
@@ -83,16 +75,7 @@ def build_rebuild_job(target: IngestionTarget) -> JobDefinition:
     def rebuild_documents(context: OpExecutionContext, ingestion: IngestionResource) -> None:
         ingest(context, target, ingestion, RunOptions(ingestion.budget.budget(), rebuild=True))
 
-    @job(
-        name=f"{target.identifier}_rebuild",
-        tags=target.run_tags,
-        description=_REBUILD,
-        executor_def=in_process_executor,
-    )
-    def rebuild_job() -> None:
-        rebuild_documents()
-
-    return rebuild_job
+    return _job(target, "rebuild", _REBUILD, rebuild_documents)
 
 
 def build_checks_job(target: IngestionTarget) -> AssetJob:
@@ -128,13 +111,19 @@ def build_prune_job(target: IngestionTarget) -> JobDefinition:
             context.log.warning("%d partition(s) are kept while a backfill is active.", len(gone))
         context.add_output_metadata({"documents_removed": result.documents_removed, "partitions_deleted": deleted or 0})
 
+    return _job(target, "prune", _PRUNE, prune)
+
+
+def _job(target: IngestionTarget, name: str, description: str, operation: OpDefinition) -> JobDefinition:
+    """A job of one op, in the process of the run."""
+
     @job(
-        name=f"{target.identifier}_prune",
+        name=f"{target.identifier}_{name}",
         tags=target.run_tags,
-        description=_PRUNE,
+        description=description,
         executor_def=in_process_executor,
     )
-    def prune_job() -> None:
-        prune()
+    def of_one_op() -> None:
+        operation()
 
-    return prune_job
+    return of_one_op

@@ -13,7 +13,7 @@ from qedge_dagster.pipeline.lock import is_locked
 from qedge_dagster.pipeline.stages import Stages
 from qedge_dagster.state import StateStore
 
-__all__ = ["diagnostics"]
+__all__ = ["count_documents", "diagnostics"]
 
 _CAVEAT = (
     "recipe_stale 0, stale 0 and a completed last run mean that nothing known is outstanding, not that the files are"
@@ -52,7 +52,7 @@ def diagnostics(database: Database, collection: str, stages: Stages, *, counts: 
         **_runs(database, state, exists=spec is not None),
     }
     if counts:
-        facts.update(_counts(database, state, stages, exists=spec is not None))
+        facts.update(count_documents(database, state, stages))
         facts["caveat"] = _CAVEAT
     return facts
 
@@ -70,8 +70,9 @@ def _runs(database: Database, state: StateStore, *, exists: bool) -> dict[str, o
     }
 
 
-def _counts(database: Database, state: StateStore, stages: Stages, *, exists: bool) -> dict[str, object]:
-    if not exists:
+def count_documents(database: Database, state: StateStore, stages: Stages) -> dict[str, int]:
+    """`documents`, `chunks`, `failed`, `stale` and `recipe_stale`; loads no model."""
+    if read_spec(database, state.collection) is None:
         return dict.fromkeys(("documents", "chunks", "failed", "stale", "recipe_stale"), 0)
     current: dict[str | None, bytes] = {extractor.id: stages.recipe_hash(extractor) for extractor in stages.registry}
     documents = failed = recipe_stale = stale = 0

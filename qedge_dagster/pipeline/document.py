@@ -6,6 +6,7 @@ import time
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from typing import Literal
 
 import apsw
 
@@ -28,7 +29,8 @@ from qedge_dagster.state import DocumentRow, DocumentStatus, StageVersions, Stat
 
 __all__ = ["DocumentProcessor", "utc_now"]
 
-_OUTCOME_OF: dict[int, DocumentOutcome] = {6101: "unsupported", 6105: "no_text_layer"}
+# Of documents without chunks of their own; any other failure is "failed".
+_STATUS_OF: dict[int, Literal["failed", "unsupported", "no_text_layer"]] = {6101: "unsupported", 6105: "no_text_layer"}
 
 
 def utc_now() -> str:
@@ -98,21 +100,20 @@ class DocumentProcessor:
         except QedgeError as error:
             if error.code < 6050 or error.code == 6205:
                 raise
-            yield self.record_failure(work, error.failure())
+            yield self._record_failure(work, error.failure())
         except UnicodeEncodeError:
             failure = Failure(6104, "the text holds lone surrogates, which no encoding can store")
-            yield self.record_failure(work, failure)
+            yield self._record_failure(work, failure)
         except apsw.BusyError as error:
             raise QedgeError(6205, f"another program holds the database: {error}") from error
         except apsw.Error as error:
-            yield self.record_failure(work, Failure(6207, f"{type(error).__name__}: {error}"))
+            yield self._record_failure(work, Failure(6207, f"{type(error).__name__}: {error}"))
         except Stopped:
             raise
-        except (
-            Exception
-        ) as error:  # a fault of ours, or of a chunker of the caller's: it costs one document all the same
+        except Exception as error:
+            # A fault of ours, or of a chunker of the caller's: it costs one document all the same.
             failure = Failure(6102, f"{type(error).__name__} while the document was processed")
-            yield self.record_failure(work, failure)
+            yield self._record_failure(work, failure)
 
     # gate
 
@@ -285,7 +286,8 @@ class DocumentProcessor:
         now = utc_now()
         row = self._state_row(work, work.source_hash, document.extractor_id, chunk_count, "indexed", None, now)
         with self._database.atomic():
-            if self._state.model() != self._stages.model():
+            model = self._state.model()
+            if model is None or model.identity != self._stages.model().identity:
                 raise QedgeError(6012, f"collection {self._state.collection} was given another model meanwhile")
             # Added before removed: an added chunk may take its vector from a row that goes.
             self._writer.add(self._source_id, work.item.document_id, diff.added, fresh, now)
@@ -297,10 +299,9 @@ class DocumentProcessor:
 
     # outcomes
 
-    def record_failure(self, work: _Work, failure: Failure) -> DocumentFailed:
+    def _record_failure(self, work: _Work, failure: Failure) -> DocumentFailed:
         """Rows of an earlier index are kept. The hash is kept only where the failure is settled by bytes and recipe."""
-        outcome: DocumentOutcome = _OUTCOME_OF.get(failure.code, "failed")
-        status: DocumentStatus = "failed" if outcome in ("failed", "indexed", "removed") else outcome
+        status = _STATUS_OF.get(failure.code, "failed")
         digest = work.source_hash if failure.code in SETTLED_CODES else None
         extractor_id = work.extractor.id if work.extractor else None
         count = work.before.chunk_count if work.before else 0
@@ -313,7 +314,7 @@ class DocumentProcessor:
                     self._state.put_document(self._source_id, row)
             except apsw.Error as error:
                 raise QedgeError(6205, f"the state could not be written: {error} (after {failure.code})") from error
-        return DocumentFailed(self._result(work, outcome, failure=failure), failure, work.source_hash)
+        return DocumentFailed(self._result(work, status, failure=failure), failure, work.source_hash)
 
     def _state_row(
         self,

@@ -19,7 +19,7 @@ from qedge_dagster.embedding import default_embedder
 from qedge_dagster.embedding.base import Embedder
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors.base import Extractor
-from qedge_dagster.pipeline.diagnostics import diagnostics
+from qedge_dagster.pipeline.diagnostics import count_documents, diagnostics
 from qedge_dagster.pipeline.events import Event, RunFinished
 from qedge_dagster.pipeline.lock import run_lock
 from qedge_dagster.pipeline.options import IngestionBudget, IngestionOptions, RunOptions
@@ -165,6 +165,10 @@ class IngestionPipeline:
     def diagnostics(self, *, counts: bool = False) -> dict[str, object]:
         """Everything one asks when something looks wrong, as one flat mapping; `counts` also counts rows."""
         return diagnostics(self._database, self._state.collection, self.stages, counts=counts)
+
+    def counts(self) -> dict[str, int]:
+        """Documents, chunks, and what is known to be outstanding: `failed`, `stale` and `recipe_stale`."""
+        return count_documents(self._database, self._state, self.stages)
 
     # inside
 

@@ -27,7 +27,8 @@ def prepare_rebuild(database: Database, spec: CollectionSpec, model: ModelRecord
     state = StateStore(database, spec.name + SUFFIX)
     with database.atomic():
         exists = read_spec(database, state.collection) is not None
-        if exists and state.model() != model:
+        started_with = state.model()
+        if exists and (started_with is None or started_with.identity != model.identity):
             drop_collection(database, state.collection)
             state.forget()
             exists = False

@@ -213,7 +213,7 @@ class Run:
         if withheld is None:
             yield from self._remove(sorted(source.missing))
             return
-        self._tally.warnings.append(f"{len(source.missing)} document(s) not removed: {withheld}")
+        self._tally.warnings.append(f"{len(source.missing)} documents that were not seen are kept: {withheld}")
         yield PruneWithheld(withheld, len(source.missing))
 
     def _doubt(self, *, source_empty: bool) -> str | None:

@@ -186,6 +186,8 @@ def test_the_same_model_under_another_name_changes_nothing(docs: Path, db: Path)
     embedder = CountingEmbedder("same-bytes", identifier="new name")
     result = ingest(db, FolderSource(docs), embedder)
     assert (result.documents_skipped, embedder.texts) == (6, [])
+    write(docs, {"a.txt": "An edit under the new name."})
+    assert ingest(db, FolderSource(docs), embedder).documents_indexed == 1
 
 
 def test_another_model_under_the_same_name_is_refused(docs: Path, db: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_doubtful_listing_removes_nothing(tmp_path: Path, folder: FolderSource
     ingest(database, folder, embedder)
     result = ingest(database, SelectedDocuments(ItemsSource(listing, "s"), ["a.txt"]), embedder)
     assert (result.outcome, result.documents_removed) == ("completed", 0)
-    assert [warning for warning in result.warnings if "1 document(s) not removed" in warning]
+    assert [warning for warning in result.warnings if "1 documents that were not seen are kept" in warning]
 
 
 def test_the_listing_ends_with_the_last_chosen_document() -> None:
