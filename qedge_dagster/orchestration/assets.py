@@ -15,7 +15,9 @@ __all__ = ["POOL", "ingestion_assets"]
 POOL = "qedge_ingestion"
 
 
-def ingestion_assets(target: IngestionTarget) -> Callable[[Callable[..., Any]], AssetsDefinition]:
+def ingestion_assets(
+    target: IngestionTarget, *, required_resource_keys: set[str] | None = None
+) -> Callable[[Callable[..., Any]], AssetsDefinition]:
     """Make a function the op behind the stages of `target`:
 
         notes = IngestionTarget(FolderSource("notes", "*.md"), collection="notes")
@@ -24,6 +26,7 @@ def ingestion_assets(target: IngestionTarget) -> Callable[[Callable[..., Any]], 
         def notes_assets(context: AssetExecutionContext, ingestion: IngestionResource):
             yield from ingest_partitions(context, notes, ingestion)
 
+    A function that takes no resource as an argument names those it needs in `required_resource_keys`, as in any asset.
     One op cannot be split, and has no retry policy: a stage has no meaning without those before it in the same
     transaction, and Dagster would retry what was stopped on purpose.
     """
@@ -33,4 +36,5 @@ def ingestion_assets(target: IngestionTarget) -> Callable[[Callable[..., Any]], 
         can_subset=False,
         pool=POOL,
         op_tags={"dagster/compute_kind": "qedge"},
+        required_resource_keys=required_resource_keys,
     )

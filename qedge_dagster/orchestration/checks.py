@@ -5,6 +5,7 @@ from itertools import islice
 
 from dagster import (
     AssetCheckEvaluation,
+    AssetCheckExecutionContext,
     AssetCheckResult,
     AssetChecksDefinition,
     AssetCheckSeverity,
@@ -14,7 +15,7 @@ from dagster import (
 
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.integrity import check_integrity
-from qedge_dagster.orchestration.resource import IngestionResource
+from qedge_dagster.orchestration.resource import IngestionResource, ingestion_of
 from qedge_dagster.orchestration.target import IngestionTarget
 from qedge_dagster.pipeline.pipeline import IngestionPipeline
 from qedge_dagster.state import StateStore
@@ -28,8 +29,16 @@ def build_ingestion_checks(target: IngestionTarget) -> list[AssetChecksDefinitio
     """`no_failed_documents`, `nothing_stale` and `index_integrity` of the collection, to be run on their own. A run
     that changes something evaluates the first two at its end; the third reads everything, and is for a schedule."""
 
-    @asset_check(asset=target.key("collection"), name="no_failed_documents", description="No document has failed.")
-    def no_failed_documents(ingestion: IngestionResource) -> AssetCheckResult:
+    needs = {target.resource_key}
+
+    @asset_check(
+        asset=target.key("collection"),
+        name="no_failed_documents",
+        description="No document has failed.",
+        required_resource_keys=needs,
+    )
+    def no_failed_documents(context: AssetCheckExecutionContext) -> AssetCheckResult:
+        ingestion = ingestion_of(context, target)
         with ingestion.state(target.collection) as state:
             return _no_failed_documents(state, target)
 
@@ -38,8 +47,10 @@ def build_ingestion_checks(target: IngestionTarget) -> list[AssetChecksDefinitio
         name="nothing_stale",
         description="No chunks are of an older state of their document, of a document that is gone, of other options"
         " or of another model. Says nothing about files that no run has read since they changed.",
+        required_resource_keys=needs,
     )
-    def nothing_stale(ingestion: IngestionResource) -> AssetCheckResult:
+    def nothing_stale(context: AssetCheckExecutionContext) -> AssetCheckResult:
+        ingestion = ingestion_of(context, target)
         with ingestion.state(target.collection) as state, closing(ingestion.open(target.collection)) as pipeline:
             return _nothing_stale(state, pipeline)
 
@@ -47,8 +58,10 @@ def build_ingestion_checks(target: IngestionTarget) -> list[AssetChecksDefinitio
         asset=target.key("collection"),
         name="index_integrity",
         description="Data, vectors and full-text index agree row for row.",
+        required_resource_keys=needs,
     )
-    def index_integrity(ingestion: IngestionResource) -> AssetCheckResult:
+    def index_integrity(context: AssetCheckExecutionContext) -> AssetCheckResult:
+        ingestion = ingestion_of(context, target)
         with ingestion.state(target.collection) as state:
             if state is None:
                 return _nothing_yet()

@@ -57,7 +57,7 @@ def ingest(
             source = target.source if ids is None else SelectedDocuments(target.source, ids)
             log = AssetEvents(context, target, selected, partial(_recorded, target, ingestion))
             with closing(pipeline.events(source, options, lock_wait=ingestion.lock_wait)) as events:
-                result = _follow(events, log)
+                result = _follow(events, ingestion, log)
             for warning in result.warnings:
                 context.log.warning(warning)
             if log.changed:
@@ -86,8 +86,9 @@ def _recorded(target: IngestionTarget, ingestion: IngestionResource, document_id
         return Recorded(state.document(source_id, document_id), state.versions(source_id, document_id))
 
 
-def _follow(events: Generator[Event, None, None], log: AssetEvents) -> RunResult:
+def _follow(events: Generator[Event, None, None], ingestion: IngestionResource, log: AssetEvents) -> RunResult:
     for event in events:
+        ingestion.on_event(event)
         log.log(event)
         if isinstance(event, RunFinished):
             return event.result

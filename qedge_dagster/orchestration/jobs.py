@@ -8,6 +8,7 @@ from dagster import (
     JobDefinition,
     OpDefinition,
     OpExecutionContext,
+    RunConfig,
     define_asset_job,
     in_process_executor,
     job,
@@ -20,7 +21,7 @@ from qedge_dagster.errors import QedgeError
 from qedge_dagster.orchestration.assets import POOL
 from qedge_dagster.orchestration.execution import failure_of, ingest
 from qedge_dagster.orchestration.partitions import delete_partitions, partition_key_of
-from qedge_dagster.orchestration.resource import IngestionResource
+from qedge_dagster.orchestration.resource import BudgetConfig, ingestion_of
 from qedge_dagster.orchestration.target import IngestionTarget
 from qedge_dagster.pipeline import RunOptions
 
@@ -44,7 +45,23 @@ class IngestionConfig(Config):
     documents: list[str] | None = Field(
         default=None, description="Ids of the documents to bring up to date; all of the source where it is left out."
     )
+    budget: BudgetConfig | None = Field(default=None, description="Limits of this run, instead of the resource's.")
+    force: bool = Field(default=False, description="Process every document, changed or not.")
+    rebuild: bool = Field(
+        default=False, description="Embed with another model; the old vectors answer until the new are complete."
+    )
+    delete_missing: bool = Field(default=True, description="Remove documents that the source no longer holds.")
     allow_empty: bool = Field(default=False, description="Empty the collection if the source holds no document.")
+    fail_fast: bool = Field(default=False, description="Let the first document that fails end the run.")
+    strict_recipe: bool = Field(default=False, description="Refuse (6009) to index again because options changed.")
+    trust_timestamps: bool = Field(
+        default=False, description="Do not read documents whose size and modification time are unchanged."
+    )
+
+    def options(self, budget: BudgetConfig) -> RunOptions:
+        """`budget` holds where the run has none of its own."""
+        flags = self.model_dump(exclude={"documents", "budget"})
+        return RunOptions((self.budget or budget).budget(), **flags)
 
 
 def build_ingest_job(target: IngestionTarget) -> JobDefinition:
@@ -55,13 +72,7 @@ def build_ingest_job(target: IngestionTarget) -> JobDefinition:
     an event for each of its partitions and assets before the run starts. It runs in the process of the run: one step
     needs no process of its own, and Dagster's multiprocess executor takes a step that stops by itself for a failed one.
     """
-
-    @op(name=ingest_op_name(target), pool=POOL)
-    def ingest_documents(context: OpExecutionContext, config: IngestionConfig, ingestion: IngestionResource) -> None:
-        options = RunOptions(ingestion.budget.budget(), allow_empty=config.allow_empty)
-        ingest(context, target, ingestion, options, documents=config.documents)
-
-    return _job(target, "ingest", _INGEST, ingest_documents)
+    return _job(target, "ingest", _INGEST, _ingest_op(target, ingest_op_name(target)))
 
 
 def ingest_op_name(target: IngestionTarget) -> str:
@@ -70,12 +81,18 @@ def ingest_op_name(target: IngestionTarget) -> str:
 
 def build_rebuild_job(target: IngestionTarget) -> JobDefinition:
     """After a change of model: prepare its vectors beside the old ones, and switch when the last is ready."""
+    name = f"{target.identifier}_rebuild_documents"
+    config = RunConfig(ops={name: IngestionConfig(rebuild=True)})
+    return _job(target, "rebuild", _REBUILD, _ingest_op(target, name), config)
 
-    @op(name=f"{target.identifier}_rebuild_documents", pool=POOL)
-    def rebuild_documents(context: OpExecutionContext, ingestion: IngestionResource) -> None:
-        ingest(context, target, ingestion, RunOptions(ingestion.budget.budget(), rebuild=True))
 
-    return _job(target, "rebuild", _REBUILD, rebuild_documents)
+def _ingest_op(target: IngestionTarget, name: str) -> OpDefinition:
+    @op(name=name, pool=POOL, required_resource_keys={target.resource_key})
+    def ingest_documents(context: OpExecutionContext, config: IngestionConfig) -> None:
+        ingestion = ingestion_of(context, target)
+        ingest(context, target, ingestion, config.options(ingestion.budget), documents=config.documents)
+
+    return ingest_documents
 
 
 def build_checks_job(target: IngestionTarget) -> AssetJob:
@@ -90,8 +107,9 @@ def build_checks_job(target: IngestionTarget) -> AssetJob:
 def build_prune_job(target: IngestionTarget) -> JobDefinition:
     """Remove documents that the source no longer holds, without reading any, and their partitions."""
 
-    @op(name=f"{target.identifier}_prune_documents", pool=POOL)
-    def prune(context: OpExecutionContext, ingestion: IngestionResource) -> None:
+    @op(name=f"{target.identifier}_prune_documents", pool=POOL, required_resource_keys={target.resource_key})
+    def prune(context: OpExecutionContext) -> None:
+        ingestion = ingestion_of(context, target)
         with closing(ingestion.open(target.collection)) as pipeline:
             try:
                 result = pipeline.prune(target.source)
@@ -114,13 +132,16 @@ def build_prune_job(target: IngestionTarget) -> JobDefinition:
     return _job(target, "prune", _PRUNE, prune)
 
 
-def _job(target: IngestionTarget, name: str, description: str, operation: OpDefinition) -> JobDefinition:
+def _job(
+    target: IngestionTarget, name: str, description: str, operation: OpDefinition, config: RunConfig | None = None
+) -> JobDefinition:
     """A job of one op, in the process of the run."""
 
     @job(
         name=f"{target.identifier}_{name}",
         tags=target.run_tags,
         description=description,
+        config=config or RunConfig(),
         executor_def=in_process_executor,
     )
     def of_one_op() -> None:

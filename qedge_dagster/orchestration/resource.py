@@ -5,22 +5,36 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from dagster import Config, ConfigurableResource
-from pydantic import Field
+from dagster import (
+    AssetCheckExecutionContext,
+    Config,
+    ConfigurableResource,
+    OpExecutionContext,
+    Resolvable,
+    SensorEvaluationContext,
+)
+from pydantic import BaseModel, Field
 
+from qedge_dagster.chunking.base import ChunkingOptions
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.schema import check_file, read_spec
 from qedge_dagster.embedding import OnnxEmbedder, default_embedder
 from qedge_dagster.embedding.base import Embedder
+from qedge_dagster.extractors import MarkdownExtractor, TextExtractor
 from qedge_dagster.extractors.base import Extractor
 from qedge_dagster.pipeline import IngestionBudget, IngestionOptions, IngestionPipeline
+from qedge_dagster.pipeline.events import Event
 from qedge_dagster.state import StateStore
 
-__all__ = ["BudgetConfig", "IngestionResource"]
+if TYPE_CHECKING:
+    from qedge_dagster.orchestration.target import IngestionTarget
+
+__all__ = ["BudgetConfig", "ChunkingConfig", "IngestionResource", "PipelineSettings", "ingestion_of"]
 
 
-class BudgetConfig(Config):
+class BudgetConfig(Config, Resolvable):
     """How much one run may do; a limit that is left out does not hold."""
 
     max_duration: float | None = Field(default=None, description="Seconds, from when the model is loaded.")
@@ -32,21 +46,60 @@ class BudgetConfig(Config):
         return IngestionBudget(self.max_duration, self.max_documents, self.max_chunks, self.max_tokens)
 
 
-class IngestionResource(ConfigurableResource):  # type: ignore[type-arg]  # a resource that provides itself
-    """Opens the pipeline of a collection in `database`. Subclass it to bring an embedder, extractors or options of your
-    own: each is a method to override."""
+class ChunkingConfig(Config, Resolvable):
+    """How documents are cut; what is left out follows from the model."""
+
+    chunker: Literal["auto", "markdown-heading", "plain", "token-window"] = "auto"
+    max_tokens: int | None = Field(default=None, description="Largest chunk, in tokens.")
+    overlap: int | None = Field(default=None, description="Tokens that pieces of one section share.")
+    min_tokens: int | None = Field(default=None, description="Sections shorter than this join the next one.")
+    max_characters: int | None = Field(default=None, description="Largest chunk, in characters.")
+    heading_path_token_budget: int = Field(default=32, description="Tokens kept free for the headings above a chunk.")
+    split_levels: list[int] = Field(default=[1, 2, 3], description="Heading levels that begin a new chunk.")
+    overflow: Literal["split", "truncate", "throw"] = Field(
+        default="split", description="What to do with a passage that is longer than a chunk."
+    )
+
+    def options(self) -> ChunkingOptions:
+        values: dict[str, Any] = self.model_dump()
+        values["split_levels"] = tuple(self.split_levels)
+        return ChunkingOptions(**values)
+
+
+class PipelineSettings(BaseModel):
+    """The database, the model and the options of a pipeline. A change of what the recipe holds (the model, how
+    documents are cut) indexes every document anew."""
 
     database: str = Field(description="Path of the SQLite file; its folder must exist.")
     model_folder: str | None = Field(
         default=None, description="Folder with model.onnx and its tokenizer; the default model where it is left out."
     )
     profile: str | None = Field(default=None, description="Profile of the model in model_folder.")
+    chunking: ChunkingConfig = Field(default_factory=ChunkingConfig)
+    strict_utf8: bool = Field(default=False, description="Text files that are no UTF-8 fail with 6106.")
+    max_document_bytes: int = Field(default=32 * 1024 * 1024, description="A larger document fails with 6052.")
+    distance: Literal["cosine", "l2"] = Field(
+        default="cosine", description="How vectors are compared. Must stay as the collection was made."
+    )
+    fts_tokenizer: Literal["unicode61", "porter", "trigram"] = Field(
+        default="unicode61",
+        description="How text is split into words; trigram for Chinese, Japanese, Thai. Must stay as it was made.",
+    )
+    first_migration: int = Field(
+        default=1, description="First of the two PRAGMA user_version numbers a new database claims."
+    )
+    synchronous: Literal["normal", "full"] = Field(default="normal", description="full: a power cut loses no commit.")
     budget: BudgetConfig = Field(
         default_factory=BudgetConfig,
         description="Limits of a run that was launched for new and changed documents or for a full pass. A run for"
         " selected partitions has none.",
     )
     lock_wait: float = Field(default=60.0, description="Seconds to wait for another run of the same source to end.")
+
+
+class IngestionResource(PipelineSettings, ConfigurableResource):  # type: ignore[type-arg]  # provides itself
+    """Opens the pipeline of a collection in `database`. Subclass it to bring an embedder, extractors or options of your
+    own, or to follow what a run does: each is a method to override."""
 
     def embedder(self) -> Embedder:
         if self.model_folder is not None:
@@ -55,10 +108,20 @@ class IngestionResource(ConfigurableResource):  # type: ignore[type-arg]  # a re
 
     def extractors(self) -> Sequence[Extractor]:
         """Come before the built-in ones."""
-        return ()
+        return [TextExtractor(strict_utf8=True), MarkdownExtractor(strict_utf8=True)] if self.strict_utf8 else ()
 
     def options(self) -> IngestionOptions:
-        return IngestionOptions()
+        return IngestionOptions(
+            chunking=self.chunking.options(),
+            distance=self.distance,
+            fts_tokenizer=self.fts_tokenizer,
+            first_migration=self.first_migration,
+            synchronous=self.synchronous,
+            max_document_bytes=self.max_document_bytes,
+        )
+
+    def on_event(self, event: Event) -> None:
+        """Called with each event of a run, before Dagster has it. Does nothing."""
 
     def open(self, collection: str) -> IngestionPipeline:
         """The pipeline, to be closed by the caller. Raises as `IngestionPipeline.open` and the model's loading do."""
@@ -79,3 +142,10 @@ class IngestionResource(ConfigurableResource):  # type: ignore[type-arg]  # a re
         with closing(Database(self.database, read_only=True)) as database:
             known = read_spec(database, collection) is not None and check_file(database)
             yield StateStore(database, collection) if known else None
+
+
+def ingestion_of(
+    context: OpExecutionContext | AssetCheckExecutionContext | SensorEvaluationContext, target: IngestionTarget
+) -> IngestionResource:
+    """The resource of a target, where it is known by the key alone."""
+    return cast(IngestionResource, getattr(context.resources, target.resource_key))

@@ -22,7 +22,7 @@ from qedge_dagster.errors import QedgeError
 from qedge_dagster.hashing import ByteLimitExceeded, hash_stream
 from qedge_dagster.orchestration.jobs import ingest_op_name
 from qedge_dagster.orchestration.partitions import add_partitions, delete_partitions, partition_key_of
-from qedge_dagster.orchestration.resource import IngestionResource
+from qedge_dagster.orchestration.resource import IngestionResource, ingestion_of
 from qedge_dagster.orchestration.target import IngestionTarget
 from qedge_dagster.pipeline.lock import is_locked
 from qedge_dagster.pipeline.pipeline import IngestionPipeline
@@ -63,8 +63,10 @@ def build_reindex_sensor(
         minimum_interval_seconds=minimum_interval_seconds,
         default_status=default_status,
         description="Requests a run for documents that are new, changed or gone.",
+        required_resource_keys={target.resource_key},
     )
-    def reindex(context: SensorEvaluationContext, ingestion: IngestionResource) -> RunRequest | SkipReason:
+    def reindex(context: SensorEvaluationContext) -> RunRequest | SkipReason:
+        ingestion = ingestion_of(context, target)
         active = RunsFilter(tags=target.run_tags, statuses=_UNFINISHED)
         if context.instance.get_runs_count(active) or _is_locked(target, ingestion):
             return SkipReason("A run is active; it may be about to bring these documents up to date.")

@@ -33,12 +33,14 @@ _DESCRIPTIONS: dict[Stage, str] = {
 class IngestionTarget:
     """Shared by the assets, the sensor, the schedule, the jobs and the checks.
 
-    `name` tells targets of one code location apart where several sources go into one collection.
+    `name` tells targets of one code location apart where several sources go into one collection. `resource_key` is the
+    key of their `IngestionResource`: targets with different databases or models need different ones.
     """
 
     source: Source
     collection: str = "chunks"
     name: str | None = None
+    resource_key: str = "ingestion"
 
     @property
     def prefix(self) -> list[str]:

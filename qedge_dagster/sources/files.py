@@ -22,19 +22,23 @@ _NONBLOCKING = getattr(os, "O_NONBLOCK", 0)
 
 class FilesSource:
     """Listed files, in the order given. An id is the path as given, with forward slashes: give relative paths for ids
-    that are the same on every machine.
+    that are the same on every machine. They are looked for below `root`, by default the current folder.
 
     A path that is missing or is no regular file becomes an item whose `open` fails, so the run records it and goes on.
     """
 
-    def __init__(self, paths: Iterable[str | os.PathLike[str]], source_id: str) -> None:
+    def __init__(
+        self, paths: Iterable[str | os.PathLike[str]], source_id: str, root: str | os.PathLike[str] = ""
+    ) -> None:
         """Raises `QedgeError` 6055 for an unusable source id."""
         self.source_id = check_id(source_id, "source id")
         self._paths = tuple(os.fspath(path) for path in paths)
+        self._root = os.fspath(root)
 
     def items(self) -> Iterator[SourceItem]:
         names = [os.path.normpath(path).replace(os.sep, "/") for path in self._paths]
-        for path, document_id in zip(self._paths, document_names(names), strict=True):
+        for given, document_id in zip(self._paths, document_names(names), strict=True):
+            path = os.path.join(self._root, given)
             try:
                 facts = os.stat(path)
             except OSError:

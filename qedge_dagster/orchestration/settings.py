@@ -1,0 +1,85 @@
+"""One set of ingestion assets as plain data, from YAML or from a command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dagster import Definitions, Resolvable
+from pydantic import BaseModel, Field, model_validator
+
+from qedge_dagster.hashing import hash_fields
+from qedge_dagster.orchestration.definitions import build_ingestion_definitions
+from qedge_dagster.orchestration.resource import IngestionResource, PipelineSettings
+from qedge_dagster.orchestration.target import IngestionTarget
+from qedge_dagster.sources import FilesSource, FolderSource
+
+__all__ = ["IngestionSettings", "SourceSettings"]
+
+
+class SourceSettings(BaseModel, Resolvable):
+    """A folder, or listed files."""
+
+    folder: str | None = Field(default=None, description="Folder with the documents.")
+    files: list[str] = Field(default=[], description="Files by name, instead of a folder.")
+    pattern: list[str] | str = Field(default="*", description="Globs of the files to take, such as '*.md'.")
+    exclude: list[str] | str = Field(default=[], description="Globs of the files and folders to leave out.")
+    include_hidden: bool = Field(default=False, description="Take hidden files and folders too.")
+    id: str | None = Field(
+        default=None,
+        description="Name of the source, which must stay the same from run to run; the path of the folder by default.",
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> SourceSettings:
+        if (self.folder is None) == (not self.files):
+            raise ValueError("a source is either a folder or files")
+        return self
+
+    def source(self, root: Path) -> FolderSource | FilesSource:
+        """Relative paths are below `root`. Raises `QedgeError` 6005 or 6055."""
+        if self.folder is None:
+            return FilesSource(self.files, self.id or "files", root=root)
+        return FolderSource(
+            root / self.folder,
+            self.pattern,
+            exclude=self.exclude,
+            source_id=self.id,
+            include_hidden=self.include_hidden,
+        )
+
+
+class IngestionSettings(PipelineSettings, Resolvable):
+    """Source, collection and pipeline of one target, and what runs by itself."""
+
+    source: SourceSettings
+    collection: str = Field(default="chunks", description="Name of the collection, and prefix of the asset keys.")
+    name: str | None = Field(default=None, description="Tells several sources of one collection apart.")
+    schedule: str | None = Field(
+        default="0 3 * * *", description="Cron expression of the pass that reads everything; null for none."
+    )
+    execution_timezone: str | None = Field(default=None, description="Time zone of the schedule; UTC by default.")
+    sensor_interval: int = Field(default=30, description="Seconds between two looks of the sensor at the source.")
+    automatic: bool = Field(default=True, description="Whether sensor and schedule run without being switched on.")
+
+    def target(self, root: Path) -> IngestionTarget:
+        source = self.source.source(root)
+        key = hash_fields((self.database, self.collection, source.source_id)).hex()[:12]
+        return IngestionTarget(source, self.collection, self.name, resource_key=f"ingestion_{key}")
+
+    def resource(self, root: Path) -> IngestionResource:
+        settings = self.model_dump(include=set(PipelineSettings.model_fields))
+        for path in ("database", "model_folder"):
+            if settings[path] is not None:
+                settings[path] = str(root / settings[path])
+        return IngestionResource(**settings)
+
+    def definitions(self, root: Path) -> Definitions:
+        """Everything for Dagster; relative paths are below `root`."""
+        return build_ingestion_definitions(
+            self.target(root),
+            self.resource(root),
+            schedule=self.schedule,
+            execution_timezone=self.execution_timezone,
+            sensor_interval=self.sensor_interval,
+            automatic=self.automatic,
+        )

@@ -1,0 +1,68 @@
+"""A set of ingestion assets as plain data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from qedge_dagster.chunking.base import ChunkingOptions
+from qedge_dagster.orchestration import IngestionSettings
+from qedge_dagster.pipeline import IngestionBudget
+from tests.pipeline.support import write
+
+YAML = """
+source:
+  folder: docs
+  pattern: ["*.md", "*.txt"]
+  exclude: drafts
+  id: handbook
+database: handbook.db
+collection: handbook
+chunking: {max_tokens: 100, split_levels: [1, 2]}
+budget: {max_duration: 300}
+schedule: 0 4 * * *
+"""
+
+
+def test_settings_from_yaml(tmp_path: Path) -> None:
+    """Every part reaches the object it is for; relative paths are below the given root."""
+    settings = IngestionSettings.resolve_from_yaml(YAML)
+    write(tmp_path / "docs", {"a.md": "alpha", "b.log": "beta", "drafts/c.md": "gamma"})
+    target, resource = settings.target(tmp_path), settings.resource(tmp_path)
+    assert [getattr(item, "document_id", None) for item in target.source.items()] == ["a.md"]
+    assert (target.collection, target.source.source_id) == ("handbook", "handbook")
+    assert resource.database == str(tmp_path / "handbook.db")
+    assert resource.budget.budget() == IngestionBudget(max_duration=300)
+    assert resource.options().chunking == ChunkingOptions(max_tokens=100, split_levels=(1, 2))
+    repository = settings.definitions(tmp_path).get_repository_def()
+    assert [schedule.cron_schedule for schedule in repository.schedule_defs] == ["0 4 * * *"]
+
+
+def test_two_sources_of_one_project(tmp_path: Path) -> None:
+    """Two sets with different databases and models live in one code location, each with its own resource."""
+    one = IngestionSettings.resolve_from_yaml(YAML)
+    two = one.model_copy(update={"collection": "notes", "database": "notes.db"})
+    merged = dg.Definitions.merge(one.definitions(tmp_path), two.definitions(tmp_path))
+    dg.Definitions.validate_loadable(merged)
+    databases = {Path(resource.database).name for resource in (merged.resources or {}).values()}
+    assert databases == {"handbook.db", "notes.db"}
+
+
+def test_files_below_a_root(tmp_path: Path) -> None:
+    """Listed files keep the ids they are given by, wherever the process runs."""
+    write(tmp_path, {"notes/a.md": "alpha"})
+    settings = IngestionSettings.resolve_from_yaml("{source: {files: [notes/a.md]}, database: a.db}")
+    (item,) = settings.target(tmp_path).source.items()
+    assert getattr(item, "document_id", None) == "notes/a.md"
+    assert getattr(item, "size_bytes", None) == 5
+
+
+@pytest.mark.parametrize("source", ["{}", "{folder: docs, files: [a.md]}"])
+def test_a_source_is_a_folder_or_files(source: str) -> None:
+    """Neither and both are refused."""
+    with pytest.raises(ValidationError, match="either a folder or files"):
+        IngestionSettings.model_validate({"source": yaml.safe_load(source), "database": "a.db"})
