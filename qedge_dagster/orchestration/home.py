@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
@@ -26,7 +25,11 @@ def prepare_home(home: Path) -> None:
         with open(descriptor, "wb") as stream:
             stream.write(files("qedge_dagster.orchestration").joinpath(_SETTINGS).read_bytes())
         os.chmod(draft, 0o644)
-        with suppress(FileExistsError):  # another process was first
+        try:
             os.link(draft, target)
+        except FileExistsError:  # another process was first
+            pass
+        except OSError:  # a file system without links
+            os.replace(draft, target)
     finally:
-        os.unlink(draft)
+        Path(draft).unlink(missing_ok=True)
