@@ -20,10 +20,12 @@ from typing import Any
 from dagster import AssetKey, DagsterEventType, DagsterInstance, DagsterInvariantViolationError, EventLogEntry, Field
 from dagster._config import StringSource, UserConfigSchema
 from dagster._core.storage.event_log import SqliteEventLogStorage
+from dagster._core.storage.event_log.schema import AssetKeyTable, SqlEventLogStorageTable
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
 from dagster._core.storage.sql import create_engine
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._serdes import ConfigurableClassData
+from sqlalchemy import bindparam
 from sqlalchemy.engine import Connection, Engine, Transaction
 from sqlalchemy.pool import NullPool
 
@@ -31,6 +33,11 @@ __all__ = ["BatchedEventLogStorage", "event_batch"]
 
 # The index, and the runs that a process is likely to go back to: a daemon meets every run there is.
 _ENGINES_KEPT = 8
+
+_KINDS = {DagsterEventType.ASSET_MATERIALIZATION, DagsterEventType.ASSET_OBSERVATION}
+
+_INSERT_EVENT = SqlEventLogStorageTable.insert()
+_UPDATE_ASSET = AssetKeyTable.update().where(AssetKeyTable.c.asset_key == bindparam("of_asset"))
 
 
 def event_batch(instance: DagsterInstance) -> AbstractContextManager[None]:
@@ -141,15 +148,34 @@ class BatchedEventLogStorage(SqliteEventLogStorage):
                     return found
             return super().get_latest_storage_id_by_partition(asset_key, event_type, partitions, after_cursor)
 
-    def _store_asset_event_tags(
-        self, conn: Connection, events: Sequence[EventLogEntry], event_ids: Sequence[int]
-    ) -> None:
-        super()._store_asset_event_tags(conn, events, event_ids)
-        if self._batch is not None:
-            for event, event_id in zip(events, event_ids, strict=True):
-                stored = event.get_dagster_event()
-                if stored.asset_key is not None and stored.partition is not None:
-                    self._batch.ids[stored.asset_key, stored.event_type, stored.partition] = event_id
+    def store_event(self, event: EventLogEntry) -> None:
+        stored = event.dagster_event
+        if stored is None or stored.event_type not in _KINDS or stored.asset_key is None:
+            super().store_event(event)
+            return
+        # As the base class does it, with statements that are made once.
+        row = self._event_to_row(event)
+        with self.batch():
+            with self.run_connection(event.run_id) as connection:
+                connection.execute(_INSERT_EVENT, row)
+            with self.index_connection() as connection:
+                key = connection.execute(_INSERT_EVENT, row).inserted_primary_key
+                assert key is not None
+                self._store_asset_event_tags(connection, [event], [key[0]])
+                self._store_asset_event(connection, event, key[0])
+            if self._batch is not None and stored.partition is not None:
+                self._batch.ids[stored.asset_key, stored.event_type, stored.partition] = key[0]
+
+    def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
+        # The base class inserts first, which fails for every event of an asset but the first.
+        stored = event.get_dagster_event()
+        has_columns = self._has_asset_key_index_cols_on_connection(conn)
+        values = self._get_asset_entry_values(event, event_id, has_columns) if stored.asset_key is not None else {}
+        if values:
+            assert stored.asset_key is not None
+            updated = conn.execute(_UPDATE_ASSET, {"of_asset": stored.asset_key.to_string(), **values})
+            if updated.rowcount == 0:
+                super()._store_asset_event(conn, event, event_id)
 
     @contextmanager
     def _connect(self, shard: str) -> Generator[Connection, None, None]:
