@@ -2,8 +2,8 @@
 
 The events are logged, one by one and for one partition each, and none is yielded: what Dagster makes of yielded ones in
 a run over a range of partitions shares one data version, and covers the partitions that were not processed as well.
-Nothing is logged for a document that did not change, since each event costs Dagster a transaction or two; only in a run
-for selected partitions it is, because a backfill waits for every one of them.
+Nothing is logged for a document that did not change, since each event costs Dagster milliseconds; only in a run for
+selected partitions it is, because a backfill waits for every one of them. Those of one document are stored at once.
 """
 
 from __future__ import annotations
