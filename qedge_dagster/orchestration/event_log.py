@@ -122,7 +122,7 @@ class BatchedEventLogStorage(SqliteEventLogStorage):
                 yield
                 if batch.broken:
                     raise DagsterInvariantViolationError("A write to the event log failed: its batch was rolled back.")
-                # The run comes before the index, as in the base class: a crash between the two leaves its page complete.
+                # The run comes before the index, as in the base class: a crash between them leaves its page complete.
                 for shard in sorted(batch.transactions, key=lambda shard: shard == INDEX_SHARD_NAME):
                     batch.transactions[shard].commit()
 
