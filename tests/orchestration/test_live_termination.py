@@ -9,6 +9,7 @@ import signal
 import time
 from collections import Counter
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -50,11 +51,11 @@ def test_terminations(tmp_path: Path, executor: str, how: str) -> None:
                 dagster.terminate(run_id)
             else:
                 os.kill(worker_of(instance, run_id), signal.SIGTERM)
-            run = wait_for(lambda run_id=run_id: finished(instance, run_id))
+            run = wait_for(partial(finished, instance, run_id))
             outcomes[run.status, run.tags.get("qedge/outcome")] += 1
             check_left(tmp_path, dagster)
         last = dagster.launch("notes_partitions", tags=span)
-        assert wait_for(lambda: finished(instance, last)).is_success
+        assert wait_for(partial(finished, instance, last)).is_success
     print(outcomes, signals := Counter((tmp_path / "signals").read_text().split()))
     assert outcomes == {(dg.DagsterRunStatus.CANCELED, "cancelled"): TERMINATIONS}
     assert signals["writing"] >= TERMINATIONS / 2
@@ -92,3 +93,42 @@ def check_left(root: Path, dagster: Live) -> None:
     with closing(Database(database)) as opened:
         assert check_integrity(opened, "notes") == []
     assert dagster.answers()
+
+
+@pytest.mark.long
+def test_kills(tmp_path: Path) -> None:
+    """SIGKILL to a run's process at a random instant: the index is consistent, the lock is free, and the next run
+    completes; Dagster ends the killed one as failed and frees its place in the pool."""
+    texts = {f"{number:02}.txt": f"text {number}" for number in range(DOCUMENTS)}
+    random_instant = random.Random("kill")
+    with live(tmp_path, seconds_per_call="0.05", slow_events="0.2") as (dagster, instance):
+        for round_number in range(5):
+            write(tmp_path / "docs", {name: f"{text}, round {round_number}" for name, text in texts.items()})
+            killed = dagster.launch("notes_ingest")
+            started(instance, killed)
+            time.sleep(random_instant.uniform(0, RUN_SECONDS))
+            os.kill(worker_of(instance, killed), signal.SIGKILL)
+            check_left(tmp_path, dagster)
+            following = dagster.launch("notes_ingest")
+            assert wait_for(partial(finished, instance, following), 300).is_success
+            run = wait_for(partial(finished, instance, killed))
+            assert run.status is dg.DagsterRunStatus.FAILURE
+        assert len(set((tmp_path / "texts").read_text().splitlines())) == 5 * DOCUMENTS
+
+
+@pytest.mark.long
+def test_everything_dies(tmp_path: Path) -> None:
+    """With webserver, daemon, code server and run all killed at once, the run stays STARTED. Started again, the sensor
+    ends it, and a run of its own does what was left."""
+    write(tmp_path / "docs", {f"{number:02}.txt": f"text {number}" for number in range(DOCUMENTS)})
+    settings = {"seconds_per_call": "0.05", "slow_events": "0.2", "automatic": "1"}
+    with live(tmp_path, **settings) as (dagster, instance):
+        (run,) = wait_for(instance.get_runs)
+        started(instance, run.run_id)
+        dagster.kill()
+    with live(tmp_path, **settings) as (dagster, instance):
+        assert wait_for(partial(finished, instance, run.run_id), 300).status is dg.DagsterRunStatus.FAILURE
+        newer = wait_for(lambda: [other for other in instance.get_runs() if other.run_id != run.run_id])
+        assert wait_for(partial(finished, instance, newer[0].run_id)).is_success
+        check_left(tmp_path, dagster)
+    assert len((tmp_path / "texts").read_text().splitlines()) <= DOCUMENTS + 1

@@ -45,8 +45,13 @@ def wait_for(what: Callable[[], T | None], seconds: float = 120.0) -> T:
 class Live:
     """A running Dagster over `root`: documents in `docs`, database `t.db`, home `home`."""
 
-    def __init__(self, root: Path, port: int) -> None:
-        self.root, self._port = root, port
+    def __init__(self, root: Path, port: int, process: subprocess.Popen[bytes]) -> None:
+        self.root, self._port, self._process = root, port, process
+
+    def kill(self) -> None:
+        """Every process of it at once, runs included."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
     def ask(self, query: str, **variables: Any) -> dict[str, Any]:
         """A GraphQL request; its one answer."""
@@ -124,7 +129,7 @@ def live(root: Path, **settings: str) -> Iterator[tuple[Live, dg.DagsterInstance
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
         )
-    running = Live(root, port)
+    running = Live(root, port, process)
     try:
         wait_for(running.answers, 60)
         with dg.DagsterInstance.from_config(str(home)) as instance:
