@@ -3,6 +3,7 @@
 from qedge_dagster.orchestration.assets import POOL, ingestion_assets
 from qedge_dagster.orchestration.checks import build_ingestion_checks
 from qedge_dagster.orchestration.execution import ingest_partitions
+from qedge_dagster.orchestration.io_manager import IngestionIOManager
 from qedge_dagster.orchestration.jobs import (
     IngestionConfig,
     build_checks_job,
@@ -20,6 +21,7 @@ __all__ = [
     "POOL",
     "BudgetConfig",
     "IngestionConfig",
+    "IngestionIOManager",
     "IngestionResource",
     "IngestionTarget",
     "build_checks_job",
