@@ -58,7 +58,7 @@ class ArtifactFolder:
         }
 
     def write(self, contents: Mapping[Path, memoryview]) -> None:
-        """All files or none under their names: all are written before the first is renamed. Raises `QedgeError` 6207."""
+        """All are written before the first gets its name. Raises `QedgeError` 6207."""
         partial = {path: path.with_name(f".{path.name}{_PARTIAL}") for path in contents}
         try:
             with self._writing():

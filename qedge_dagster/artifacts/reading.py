@@ -1,22 +1,19 @@
-"""A stage of many documents as one Arrow table: from the artefacts of the current versions, else from the collection."""
+"""A stage of many documents as one Arrow table: from current artefacts, or else from the collection."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from qedge_dagster.artifacts.files import ArtifactFolder, ArtifactStage
 from qedge_dagster.artifacts.tables import stage_schema, stored_chunk_table, stored_embedding_table
+from qedge_dagster.collection.arrow import ArrowSchema, ArrowTable
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.schema import CollectionSpec
 from qedge_dagster.collection.snapshot import open_snapshot
 from qedge_dagster.collection.stored import stored_chunks, stored_vectors
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.state import StageVersions, StateStore
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["read_stage"]
 
@@ -28,7 +25,7 @@ def read_stage(
     source_id: str,
     stage: ArtifactStage,
     document_ids: Collection[str],
-) -> pa.Table:
+) -> ArrowTable:
     """One stage of those of `document_ids` that are indexed, in order of document and ordinal; others have no rows.
 
     Raises `QedgeError` 6002 where there is no such collection, or where the text of a document is asked for that has
@@ -42,7 +39,7 @@ def read_stage(
         folder = ArtifactFolder(root, collection) if root is not None else None
         indexed = {row.document_id for _, row in state.documents(source_id) if row.status == "indexed"}
         schema = stage_schema(stage, spec.dimensions)
-        tables: list[pa.Table] = []
+        tables: list[ArrowTable] = []
         for document_id, versions in state.all_versions(source_id):
             if document_id in wanted and document_id in indexed:
                 table = _artifact(folder, source_id, document_id, versions, stage, schema)
@@ -56,8 +53,8 @@ def _artifact(
     document_id: str,
     versions: StageVersions,
     stage: ArtifactStage,
-    schema: pa.Schema,
-) -> pa.Table | None:
+    schema: ArrowSchema,
+) -> ArrowTable | None:
     """None where the file is missing, damaged or of another schema."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -74,7 +71,7 @@ def _artifact(
 
 def _stored(
     database: Database, spec: CollectionSpec, source_id: str, document_id: str, stage: ArtifactStage
-) -> pa.Table:
+) -> ArrowTable:
     if stage == "extracted_documents":
         raise QedgeError(
             6002,

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from qedge_dagster.artifacts.files import ArtifactStage
 from qedge_dagster.chunking.base import embed_text
-from qedge_dagster.collection.arrow import column_fields, embedding_field, vector_column
+from qedge_dagster.collection.arrow import ArrowSchema, ArrowTable, column_fields, embedding_field, vector_column
 from qedge_dagster.collection.chunk import COLUMNS, StoredChunk
 from qedge_dagster.collection.writer import ChunkRow
 from qedge_dagster.documents import DocumentBlock, ExtractedDocument
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = [
     "chunk_table",
@@ -35,7 +32,7 @@ _EMBEDDING_COLUMNS = ("key", "source_id", "document_id", "ordinal", "content_has
 _INPUTS = b"qedge.inputs"
 
 
-def stage_schema(stage: ArtifactStage, dimensions: int) -> pa.Schema:
+def stage_schema(stage: ArtifactStage, dimensions: int) -> ArrowSchema:
     import pyarrow as pa
 
     if stage == "chunk_embeddings":
@@ -72,7 +69,7 @@ def stage_schema(stage: ArtifactStage, dimensions: int) -> pa.Schema:
     )
 
 
-def extracted_table(source_id: str, document: ExtractedDocument, inputs: bytes) -> pa.Table:
+def extracted_table(source_id: str, document: ExtractedDocument, inputs: bytes) -> ArrowTable:
     """One row. `inputs` stands for all that the extraction depended on, and is kept in the schema's metadata."""
     import pyarrow as pa
 
@@ -120,7 +117,7 @@ def read_extracted(path: Path, inputs: bytes) -> ExtractedDocument | None:
     )
 
 
-def chunk_table(source_id: str, document_id: str, rows: Sequence[ChunkRow]) -> pa.Table:
+def chunk_table(source_id: str, document_id: str, rows: Sequence[ChunkRow]) -> ArrowTable:
     return _chunk_table(
         (
             row.key,
@@ -144,7 +141,7 @@ def chunk_table(source_id: str, document_id: str, rows: Sequence[ChunkRow]) -> p
     )
 
 
-def stored_chunk_table(chunks: Iterable[StoredChunk]) -> pa.Table:
+def stored_chunk_table(chunks: Iterable[StoredChunk]) -> ArrowTable:
     """The same from the collection's rows. Headings that did not fit the breadcrumb are missing."""
     return _chunk_table(
         (
@@ -169,18 +166,18 @@ def stored_chunk_table(chunks: Iterable[StoredChunk]) -> pa.Table:
     )
 
 
-def _chunk_table(rows: Iterable[tuple[object, ...]]) -> pa.Table:
+def _chunk_table(rows: Iterable[tuple[object, ...]]) -> ArrowTable:
     return _table(stage_schema("document_chunks", 0), list(rows))
 
 
 def embedding_table(
     source_id: str, document_id: str, rows: Sequence[ChunkRow], vectors: Sequence[bytes], dimensions: int
-) -> pa.Table:
+) -> ArrowTable:
     keys = [(row.key, source_id, document_id, row.draft.ordinal, row.content_hash) for row in rows]
     return stored_embedding_table(keys, vectors, dimensions)
 
 
-def stored_embedding_table(keys: Sequence[tuple[object, ...]], vectors: Sequence[bytes], dimensions: int) -> pa.Table:
+def stored_embedding_table(keys: Sequence[tuple[object, ...]], vectors: Sequence[bytes], dimensions: int) -> ArrowTable:
     """`keys` hold key, source id, document id, ordinal and content hash."""
     import pyarrow as pa
 
@@ -189,7 +186,7 @@ def stored_embedding_table(keys: Sequence[tuple[object, ...]], vectors: Sequence
     return pa.Table.from_arrays([*named.columns, vector_column(vectors, dimensions)], schema=schema)
 
 
-def _table(schema: pa.Schema, rows: Sequence[tuple[object, ...]]) -> pa.Table:
+def _table(schema: ArrowSchema, rows: Sequence[tuple[object, ...]]) -> ArrowTable:
     import pyarrow as pa
 
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
@@ -197,7 +194,7 @@ def _table(schema: pa.Schema, rows: Sequence[tuple[object, ...]]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def parquet(table: pa.Table) -> memoryview:
+def parquet(table: ArrowTable) -> memoryview:
     """The bytes of a file that holds `table`."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 from qedge_dagster.collection.chunk import INTEGER_COLUMNS
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+__all__ = ["ArrowArray", "ArrowField", "ArrowSchema", "ArrowTable", "column_fields", "embedding_field", "vector_column"]
 
-__all__ = ["column_fields", "embedding_field", "vector_column"]
+# pyarrow comes without types: the names alone say what is meant.
+ArrowArray: TypeAlias = Any
+ArrowField: TypeAlias = Any
+ArrowSchema: TypeAlias = Any
+ArrowTable: TypeAlias = Any
 
 
-def column_fields(columns: Iterable[str]) -> list[pa.Field]:
+def column_fields(columns: Iterable[str]) -> list[ArrowField]:
     import pyarrow as pa
 
     kinds = {"content_hash": pa.binary(16), **dict.fromkeys(INTEGER_COLUMNS, pa.int64())}
     return [pa.field(column, kinds.get(column, pa.string())) for column in columns]
 
 
-def embedding_field(dimensions: int) -> pa.Field:
+def embedding_field(dimensions: int) -> ArrowField:
     import pyarrow as pa
 
     return pa.field("embedding", pa.list_(pa.float32(), dimensions))
 
 
-def vector_column(vectors: Sequence[bytes], dimensions: int) -> pa.FixedSizeListArray:
+def vector_column(vectors: Sequence[bytes], dimensions: int) -> ArrowArray:
     """`vectors` as the database holds them: float32, `dimensions` of them each."""
     import numpy as np
     import pyarrow as pa

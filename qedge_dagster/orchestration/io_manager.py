@@ -1,11 +1,11 @@
 """Stages as data frames, for the assets of others that are made from them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from dagster import ConfigurableIOManager, InputContext, OutputContext
 
-from qedge_dagster.artifacts.files import ARTIFACT_STAGES, ArtifactStage
+from qedge_dagster.artifacts.files import ARTIFACT_STAGES
 from qedge_dagster.artifacts.reading import read_stage
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.orchestration.execution import failure_of
@@ -43,7 +43,7 @@ class IngestionIOManager(ConfigurableIOManager):
         try:
             table = read_stage(
                 *(Path(self.ingestion.database), self.ingestion.artifacts_root(), collection, source_id),
-                cast("ArtifactStage", stage),
+                stage,
                 [document_id_of(key) for key in context.asset_partition_keys],
             )
         except QedgeError as error:
