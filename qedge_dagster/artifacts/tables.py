@@ -200,5 +200,6 @@ def parquet(table: ArrowTable) -> memoryview:
     import pyarrow.parquet as pq
 
     buffer = pa.BufferOutputStream()
-    pq.write_table(table, buffer, compression="zstd")
+    # Statistics would repeat whole texts, and a dictionary of distinct floats is longer than the floats.
+    pq.write_table(table, buffer, compression="zstd", use_dictionary=False, write_statistics=False)
     return memoryview(buffer.getvalue())

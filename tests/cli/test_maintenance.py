@@ -11,6 +11,8 @@ import apsw
 import pyarrow.parquet as pq
 import pytest
 
+from qedge_dagster.artifacts.files import ArtifactFolder, default_root
+from qedge_dagster.state import StageVersions
 from tests.cli.conftest import DOCUMENTS, Invoke
 
 
@@ -44,6 +46,18 @@ def test_prune_guard(qedge: Invoke, ingested: Path, docs: Path) -> None:
     assert len(_documents(ingested)) == 3
     assert qedge("prune", docs, "--source-id", "club", "--allow-empty").exit_code == 0
     assert _documents(ingested) == []
+
+
+def test_artefacts_beside_the_database_are_kept_right(qedge: Invoke, ingested: Path, docs: Path) -> None:
+    """Prune sweeps what belongs to no current version, as far as it is of the pruned source."""
+    folder = ArtifactFolder(default_root(ingested), "chunks")
+    nothing = StageVersions(*[bytes(16)] * 4)
+    old, other = (folder.paths(source, "gone.txt", nothing)["document_chunks"] for source in ("club", "another"))
+    old.parent.mkdir(parents=True)
+    old.touch()
+    other.touch()
+    assert qedge("prune", docs, "--source-id", "club").exit_code == 0
+    assert list(old.parent.iterdir()) == [other]
 
 
 def test_remove(qedge: Invoke, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
