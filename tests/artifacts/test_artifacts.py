@@ -282,3 +282,41 @@ def test_too_long_a_path_is_an_error_of_the_document(index: Index) -> None:
     assert {d.failure.code for d in result.documents if d.failure} == {6207}
     with pytest.raises(QedgeError):
         ArtifactFolder(index.artifacts, "chunks").write({index.artifacts / "a": memoryview(b"")})
+
+
+def test_a_rebuild_that_dies_before_its_switch(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new model's files lie beside the old ones by then; the old ones stay current, and a later run ends it."""
+    index.run()
+    old = index.expected()
+    index.embedder = CountingEmbedder("model-b", dimensions=4)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("qedge_dagster.pipeline.pipeline.replace_when_ready", die)
+        with pytest.raises(KeyboardInterrupt):
+            index.run(run=RunOptions(rebuild=True))
+    assert index.expected() == old
+    index.check_contents()
+    assert len(index.files("chunk_embeddings")) == 2 * len(old["chunk_embeddings"])
+    assert index.run(run=RunOptions(rebuild=True)).outcome == "completed"
+    index.check()
+
+
+def test_a_rebuild_of_two_sources(index: Index) -> None:
+    """The files of every source are adopted and swept with the last one's switch."""
+    second = ItemsSource([SourceItem("i.txt", "text/plain", lambda: io.BytesIO(b"other words"))], "t")
+
+    def run_both() -> list[str]:
+        index.run(run=RunOptions(rebuild=True))
+        index.check()
+        with index.open() as pipeline:
+            return [pipeline.run(second, options=RunOptions(rebuild=True)).outcome]
+
+    assert run_both() == ["completed"]
+    index.check()
+    index.embedder = CountingEmbedder("model-b")
+    assert run_both() == ["completed"]
+    index.check()
+    assert not (index.artifacts / "chunks_rebuild").exists()
