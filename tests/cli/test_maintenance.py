@@ -60,6 +60,16 @@ def test_artefacts_beside_the_database_are_kept_right(qedge: Invoke, ingested: P
     assert list(old.parent.iterdir()) == [other]
 
 
+def test_artefacts_in_the_folder_are_no_documents(qedge: Invoke, docs: Path, model: Path) -> None:
+    """Where the database lies among the documents, so do its artefacts: they are left out with it."""
+    database = docs / "own.db"
+    stage = ArtifactFolder(default_root(database), "chunks").stage("document_chunks")
+    stage.mkdir(parents=True)
+    (stage / "x.parquet").touch()
+    result = json.loads(qedge("ingest", docs, "--db", database, "--model", model, "--json").stdout)
+    assert result["documents_seen"] == len(DOCUMENTS)
+
+
 def test_remove(qedge: Invoke, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Named documents go, with their chunks and their state, and no model is needed."""
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
