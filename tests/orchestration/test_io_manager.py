@@ -13,7 +13,7 @@ import pytest
 from qedge_dagster.collection import Collection
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.orchestration import BudgetConfig, IngestionIOManager
-from tests.orchestration.support import Location
+from tests.orchestration.support import CountingResource, Location
 from tests.pipeline.support import prose, write
 
 STAGES = ("extracted_documents", "document_chunks", "chunk_embeddings")
@@ -145,3 +145,43 @@ def test_metadata_of_the_events(downstream: Downstream) -> None:
         assert Path(str(metadata["artifact"].value)).is_file()
     preview = downstream.location.materialization("extracted_documents", "1.txt").metadata["preview"].value
     assert preview == "\n\n".join(prose(1, 6))[:300]
+
+
+class BareLocation(Location):
+    """Without artefacts and previews."""
+
+    def resource(self) -> CountingResource:
+        return CountingResource(database=str(self.database), artifacts="", previews=False)
+
+
+def test_switched_off(tmp_path: Path, instance: dg.DagsterInstance) -> None:
+    """No file is written, and no text is in the metadata."""
+    location = BareLocation(tmp_path, instance, BudgetConfig())
+    write(location.folder, {"a.txt": "some words"})
+    assert location.run().success
+    assert not (tmp_path / "t.db.artifacts").exists()
+    for stage in STAGES:
+        assert not {"artifact", "preview"} & set(location.materialization(stage, "a.txt").metadata)
+
+
+def test_the_prune_job_sweeps(downstream: Downstream) -> None:
+    """What belongs to no current version goes."""
+    folder = downstream.location.root / "t.db.artifacts" / "notes" / "document_chunks"
+    name = sorted(path.name for path in folder.iterdir())[0]
+    left = folder / f"{name.partition('-')[0]}-{'0' * 32}-{'0' * 32}.parquet"
+    left.touch()
+    assert downstream.location.run("notes_prune").success
+    assert not left.exists()
+    assert (folder / name).exists()
+
+
+def test_it_only_reads(downstream: Downstream) -> None:
+    """As the IO manager of an output it refuses, and says what it is for."""
+
+    @dg.asset(io_manager_key="stages")
+    def written() -> int:
+        return 1
+
+    resources = {"stages": IngestionIOManager(ingestion=downstream.location.resource())}
+    with pytest.raises(TypeError, match="input_manager_key"):
+        dg.materialize([written], instance=downstream.location.instance, resources=resources)
