@@ -69,7 +69,7 @@ def folder_source(
     if database.resolve().is_relative_to(path.resolve()):
         # The leading / ties the pattern to the root of the source.
         own = "/" + glob.escape(database.resolve().relative_to(path.resolve()).as_posix())
-        exclude += [own, own + "-*"]
+        exclude += [own, own + "-*", own + ".artifacts"]
     return FolderSource(path, patterns or "*", exclude=exclude, source_id=source_id, include_hidden=include_hidden)
 
 

@@ -73,7 +73,7 @@ def plain(value: Any, runs: list[str]) -> Any:
 
 def contents(location: Location) -> dict[str, list[tuple[Any, ...]]]:
     """What an instance's event log holds, in a form that compares; of events that are no asset's, their kind alone."""
-    runs = [run.run_id for run in reversed(location.instance.get_runs())]
+    root, runs = str(location.root), [run.run_id for run in reversed(location.instance.get_runs())]
     events = location.root / "home" / "history" / "runs"
     found: dict[str, list[tuple[Any, ...]]] = {}
     for number, name in enumerate(["index", *runs]):
@@ -82,14 +82,19 @@ def contents(location: Location) -> dict[str, list[tuple[Any, ...]]]:
             "SELECT id, run_id, dagster_event_type, step_key, asset_key, partition, event FROM event_logs ORDER BY id",
         )
         found[f"events {number}"] = [
-            (*key, runs.index(run), kind, plain(json.loads(event), runs) if kind in ASSET_TYPES else None)
+            (
+                *key,
+                runs.index(run),
+                kind,
+                plain(json.loads(event.replace(root, "")), runs) if kind in ASSET_TYPES else None,
+            )
             for *key, run, kind, event in (
                 (i, step, asset, part, run, kind, event) for i, run, kind, step, asset, part, event in logged
             )
         ]
     index = events / "index.db"
     found["assets"] = [
-        (key, plain(json.loads(last), runs) if last else None, runs.index(run) if run else None)
+        (key, plain(json.loads(last.replace(root, "")), runs) if last else None, runs.index(run) if run else None)
         for key, last, run in rows(
             index, "SELECT asset_key, last_materialization, last_run_id FROM asset_keys ORDER BY asset_key"
         )
