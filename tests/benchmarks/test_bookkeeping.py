@@ -19,7 +19,7 @@ def test_a_run() -> None:
     engine = figures.pop("engine_ms_per_changed")
     assert engine > 0
     assert (figures.pop("documents"), figures.pop("rounds")) == (3, 2)
-    assert set(figures) == {"default", "batched"}
+    assert set(figures) == {"default", "batched", "artefacts"}
     for log in figures.values():
         assert (log["events_per_changed"], log["events_per_unchanged"]) == (5, 0)
         assert log["ratio"] * engine == pytest.approx(log["ms_per_changed"])
