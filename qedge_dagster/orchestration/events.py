@@ -18,6 +18,7 @@ from dagster import MetadataValue as Value
 from qedge_dagster.documents import ExtractedDocument
 from qedge_dagster.errors import Failure
 from qedge_dagster.hashing import hash_fields
+from qedge_dagster.orchestration.event_log import event_batch
 from qedge_dagster.orchestration.partitions import add_partitions, partition_key_of
 from qedge_dagster.orchestration.target import CODE_VERSION, STAGES, IngestionTarget, Stage
 from qedge_dagster.pipeline.diff import chunks_version
@@ -72,6 +73,15 @@ class AssetEvents:
         self.changed = False
 
     def log(self, event: Event) -> None:
+        if isinstance(event, RunFinished):
+            if event.result.outcome == "completed":
+                self._vanished()
+            self.flush()
+            return
+        with event_batch(self._context.instance):
+            self._log(event)
+
+    def _log(self, event: Event) -> None:
         if isinstance(event, (DocumentSkipped, DocumentIndexed)):
             self._silent.discard(event.document_id if isinstance(event, DocumentSkipped) else event.result.document_id)
         if isinstance(event, DocumentIndexed):
@@ -90,10 +100,6 @@ class AssetEvents:
             self._context.log.warning("Kept %d document(s) that were not seen: %s.", event.documents, event.reason)
         elif isinstance(event, RunStarted):
             self._context.log.info("Ingestion run %s.", event.run_id)
-        elif isinstance(event, RunFinished):
-            if event.result.outcome == "completed":
-                self._vanished()
-            self.flush()
 
     def flush(self) -> None:
         """Register the partitions that events were logged for."""
@@ -171,10 +177,11 @@ class AssetEvents:
     def _vanished(self) -> None:
         """Selected, and neither in the source nor in the collection any more."""
         for document_id in sorted(self._silent):
-            if self._listing_doubtful:
-                self._observe_outcome(self._partition(document_id), "not_seen", {})
-            else:
-                self._materialize_all(document_id, None, None, "vanished")
+            with event_batch(self._context.instance):
+                if self._listing_doubtful:
+                    self._observe_outcome(self._partition(document_id), "not_seen", {})
+                else:
+                    self._materialize_all(document_id, None, None, "vanished")
 
     # the events themselves
 

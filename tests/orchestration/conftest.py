@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from qedge_dagster.orchestration import BudgetConfig
-from tests.orchestration.support import Location
+from tests.orchestration.support import BATCHED, Location
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def instance(tmp_path: Path, empty_home: Path) -> Iterator[dg.DagsterInstance]:
     home = shutil.copytree(empty_home, tmp_path / "home")
-    with dg.instance_for_test(temp_dir=str(home)) as opened:
+    with dg.instance_for_test(temp_dir=str(home), overrides=BATCHED) as opened:
         yield opened
 
 

@@ -27,6 +27,7 @@ from qedge_dagster.orchestration import (
 from qedge_dagster.sources import FolderSource
 from tests.pipeline.support import CountingEmbedder
 
+BATCHED = {"event_log_storage": {"module": "qedge_dagster.orchestration.event_log", "class": "BatchedEventLogStorage"}}
 STAGES = ("extracted_documents", "document_chunks", "chunk_embeddings", "collection")
 
 
