@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from qedge_dagster.pipeline import IngestionPipeline
     from qedge_dagster.state import StateStore
 
-__all__ = ["existing_spec", "find_source", "load_embedder", "open_existing_pipeline", "open_pipeline", "open_state"]
+PROFILE_ALONE = "--profile describes the model of --model, which is missing"
+
+__all__ = ["PROFILE_ALONE", "existing_spec", "find_source", "load_embedder", "open_existing_pipeline", "open_pipeline", "open_state"]
 
 
 def load_embedder(model: Path | None, profile: str | None) -> Embedder:
@@ -28,7 +30,7 @@ def load_embedder(model: Path | None, profile: str | None) -> Embedder:
     if model is not None:
         return OnnxEmbedder.from_folder(model, profile)
     if profile is not None:
-        raise click.UsageError("--profile describes the model of --model, which is missing")
+        raise click.UsageError(PROFILE_ALONE)
     return OnnxEmbedder.default()
 
 
