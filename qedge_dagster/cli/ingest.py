@@ -13,6 +13,7 @@ from qedge_dagster.cli.home import dagster_home
 from qedge_dagster.cli.opening import PROFILE_ALONE, open_pipeline
 from qedge_dagster.cli.options import chunking_options, common, group, model_options, read_chunking
 from qedge_dagster.cli.sourcing import GIVEN_PATH, files_source, folder_source, source_options
+from qedge_dagster.errors import QedgeError
 
 if TYPE_CHECKING:
     from qedge_dagster.pipeline.options import RunOptions
@@ -172,6 +173,8 @@ def _run_dagster(database: Path, collection: str, quiet: bool, values: Mapping[s
     source, options = _source(database, values), _run_options(values)
     if values["profile"] and not values["model"]:
         raise click.UsageError(PROFILE_ALONE)
+    if not database.absolute().parent.is_dir():  # the home would make it
+        raise QedgeError(6002, f"cannot open {database}: its folder does not exist")
     settings = ingestion_settings(database, collection, source.source_id, options, values)
 
     from qedge_dagster.cli.orchestrated import OrchestratedRun

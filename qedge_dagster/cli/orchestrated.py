@@ -27,6 +27,7 @@ from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.errors import DagsterUserCodeExecutionError
 from dagster._core.execution.api import execute_run
 from dagster._core.instance.ref import InstanceRef
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 from sqlalchemy.exc import SQLAlchemyError
 
 from qedge_dagster.cli.output import note, printable
@@ -49,6 +50,7 @@ _NO_CONSOLE = {"console": {"config": {"log_level": "CRITICAL"}}}
 
 _PROCESS_TAG = "qedge/process"
 _UNFINISHED = [DagsterRunStatus.NOT_STARTED, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
+_UNAVAILABLE = 6013
 _ROOT = Path("/")  # the settings' paths are absolute
 
 
@@ -95,7 +97,7 @@ class OrchestratedRun:
         tags = {**target.run_tags, _PROCESS_TAG: _process()}
         with _faults_of(self._home), _open_instance(self._home) as instance:
             _end_abandoned_runs(instance, target)
-            run = instance.create_run_for_job(job, run_config=config, tags=tags)
+            run = instance.create_run_for_job(job, run_config=config, tags=tags, remote_job_origin=_origin(job.name))
             try:
                 execute_run(InMemoryJob(job), run, instance, raise_on_error=True)
             except Failure as failure:
@@ -136,9 +138,6 @@ class OrchestratedRun:
             self._result = event.result
 
 
-_UNAVAILABLE = 6013
-
-
 @contextmanager
 def _faults_of(home: Path) -> Generator[None]:
     """What fails here and is not of the engine is the home's fault: its disk, its databases, its settings."""
@@ -151,6 +150,12 @@ def _faults_of(home: Path) -> Generator[None]:
 
 def _open_instance(home: Path) -> DagsterInstance:
     return DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides={"compute_logs": _NO_COMPUTE_LOGS}))
+
+
+def _origin(job: str) -> RemoteJobOrigin:
+    """By which the UI finds the job of a run in the code location that `qedge ui` serves."""
+    location = RegisteredCodeLocationOrigin("qedge_dagster.orchestration.location")
+    return RemoteJobOrigin(RemoteRepositoryOrigin(location, "__repository__"), job)
 
 
 def _process() -> str:
