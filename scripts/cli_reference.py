@@ -41,7 +41,11 @@ def reference() -> str:
     commands = {name: command for name in names if (command := main.get_command(context, name)) is not None}
     names_of = [{str(option.name) for option in _options(command)} for command in commands.values()]
     shared = {name for name in set.union(*names_of) if sum(name in some for some in names_of) >= len(names_of) - 1}
-    parts = [_INTRODUCTION, "\n## Every command\n\n`ui` shows all collections and takes no `--collection`.\n\n", *_table(next(iter(commands.values())), only=shared)]
+    parts = [
+        _INTRODUCTION,
+        "\n## Every command\n\n`ui` shows all collections and takes no `--collection`.\n\n",
+        *_table(next(iter(commands.values())), only=shared),
+    ]
     for name, command in commands.items():
         command_context = click.Context(command, info_name=name, parent=context)
         usage = " ".join(command.collect_usage_pieces(command_context))

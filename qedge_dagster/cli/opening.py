@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
 PROFILE_ALONE = "--profile describes the model of --model, which is missing"
 
-__all__ = ["PROFILE_ALONE", "existing_spec", "find_source", "load_embedder", "open_existing_pipeline", "open_pipeline", "open_state"]
+__all__ = [
+    "PROFILE_ALONE",
+    "existing_spec",
+    "find_source",
+    "load_embedder",
+    "open_existing_pipeline",
+    "open_pipeline",
+    "open_state",
+]
 
 
 def load_embedder(model: Path | None, profile: str | None) -> Embedder:

@@ -14,7 +14,15 @@ import click
 if TYPE_CHECKING:
     from qedge_dagster.chunking.base import ChunkingOptions
 
-__all__ = ["chunking_options", "common", "common_without_collection", "group", "model_options", "read_chunking", "source_id_option"]
+__all__ = [
+    "chunking_options",
+    "common",
+    "common_without_collection",
+    "group",
+    "model_options",
+    "read_chunking",
+    "source_id_option",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -53,9 +61,7 @@ _database = group(
         help="The database file.",
     ),
 )
-_collection = click.option(
-    "--collection", default="chunks", show_default=True, help="The collection in the database."
-)
+_collection = click.option("--collection", default="chunks", show_default=True, help="The collection in the database.")
 _output = group(
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else, on stdout."),
     click.option(

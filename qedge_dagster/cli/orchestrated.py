@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import yaml
 from dagster import (
     BetaWarning,
     DagsterError,
@@ -28,7 +29,7 @@ from dagster._core.errors import DagsterUserCodeExecutionError
 from dagster._core.execution.api import execute_run
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from qedge_dagster.cli.output import note, printable
 from qedge_dagster.errors import QedgeError
@@ -96,6 +97,8 @@ class OrchestratedRun:
         config = {"ops": {ingest_op_name(target): {"config": op_config}}, "loggers": _NO_CONSOLE}
         tags = {**target.run_tags, _PROCESS_TAG: _process()}
         with _faults_of(self._home), _open_instance(self._home) as instance:
+            # A damaged event log is found here: what goes wrong with it during a run, Dagster prints by itself.
+            instance.has_dynamic_partition(target.partitions_name, "-")
             _end_abandoned_runs(instance, target)
             run = instance.create_run_for_job(job, run_config=config, tags=tags, remote_job_origin=_origin(job.name))
             try:
@@ -143,8 +146,8 @@ def _faults_of(home: Path) -> Generator[None]:
     """What fails here and is not of the engine is the home's fault: its disk, its databases, its settings."""
     try:
         yield
-    except (DagsterError, OSError, SQLAlchemyError, sqlite3.Error) as error:
-        reason = str(error.orig) if isinstance(error, SQLAlchemyError) and hasattr(error, "orig") else str(error)
+    except (DagsterError, OSError, SQLAlchemyError, sqlite3.Error, yaml.YAMLError) as error:
+        reason = str(error.orig if isinstance(error, DBAPIError) else error)  # without the statement
         raise QedgeError(_UNAVAILABLE, f"the Dagster home {home} cannot be used: {reason}") from error
 
 

@@ -33,19 +33,20 @@ class Services:
         self._stopped = stopped
         self._log = log
 
-    def wait(self) -> None:
-        """Until a signal comes. Raises `QedgeError` 6013 if the services end by themselves."""
-        while not self._stopped.wait(_POLL_SECONDS):
-            self._check()
-
-    def wait_for_answer(self) -> None:
-        """Until the web server answers, or a signal comes. Raises as `wait`."""
+    def wait_for_answer(self) -> bool:
+        """Whether the web server answered before a signal came. Raises `QedgeError` 6013 if the services end."""
         # The address is this machine's own, so no proxy is asked.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         while not self._stopped.wait(_POLL_SECONDS):
             self._check()
             with suppress(OSError), opener.open(f"{self.url}/server_info", timeout=5):
-                return
+                return not self._stopped.is_set()
+        return False
+
+    def wait_for_signal(self) -> None:
+        """Raises as `wait_for_answer`."""
+        while not self._stopped.wait(_POLL_SECONDS):
+            self._check()
 
     def end(self) -> None:
         """Ask, then kill: nothing of the group is left."""
@@ -76,7 +77,7 @@ class Services:
 
 @contextmanager
 def running_services(home: Path, host: str, port: int, log: Path | None) -> Generator[Services]:
-    """Services that answer, until the context ends. SIGINT and SIGTERM end `wait` meanwhile.
+    """The services of a home, until the context ends. SIGINT and SIGTERM only end what waits for them.
 
     `log` is the file for what they print, None for the terminal. Raises `QedgeError` 6013.
     """
@@ -96,7 +97,7 @@ def running_services(home: Path, host: str, port: int, log: Path | None) -> Gene
             except OSError as error:
                 raise QedgeError(6013, f"the Dagster home {home} cannot be used: {error}") from error
         command = [sys.executable, "-m", "dagster", "dev", "-m", _LOCATION, "--working-directory", str(home)]
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter, and arguments that click has checked
             [*command, "--host", host, "--port", str(port)],
             env={**os.environ, "DAGSTER_HOME": str(home)},
             stdin=subprocess.DEVNULL,
@@ -106,7 +107,6 @@ def running_services(home: Path, host: str, port: int, log: Path | None) -> Gene
         )
         services = Services(process, f"http://{_in_url(host)}:{port}", stopped, log)
         stack.callback(services.end)
-        services.wait_for_answer()
         yield services
 
 

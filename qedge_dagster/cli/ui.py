@@ -38,9 +38,7 @@ runs shows after "Reload" of the code location."""
 @click.option("--verbose", is_flag=True, help="Show the log of Dagster's services instead of keeping it in a file.")
 @common_without_collection
 @click.pass_context
-def command(
-    ctx: click.Context, database: Path, as_json: bool, port: int | None, host: str, verbose: bool
-) -> None:
+def command(ctx: click.Context, database: Path, as_json: bool, port: int | None, host: str, verbose: bool) -> None:
     """Start Dagster's web UI and daemon for a database that was ingested, and say the address.
 
     While it runs, the sensor of each source brings new, changed and removed documents up to date, and the schedule
@@ -52,9 +50,7 @@ def command(
 
     home = dagster_home(database)
     if find_spec("dagster_webserver") is None:
-        raise QedgeError(
-            6013, "the web UI is not installed", remedy="install it with: pip install 'qedge-dagster[ui]'"
-        )
+        raise QedgeError(6013, "the web UI is not installed", remedy="install it with: pip install 'qedge-dagster[ui]'")
     if not any((home / "qedge").glob("*.yaml")):
         raise QedgeError(
             6002,
@@ -63,12 +59,13 @@ def command(
         )
     log = None if verbose else home / "ui.log"
     with running_services(home, host, _free_port(host, port), log) as services:
-        if as_json:
-            emit_json({"url": services.url})
-        else:
-            where = "" if log is None else f"; the log is {log}"
-            emit(f"{services.url} (Ctrl-C ends it{where})")
-        services.wait()
+        if services.wait_for_answer():
+            if as_json:
+                emit_json({"url": services.url})
+            else:
+                where = "" if log is None else f"; the log is {log}"
+                emit(f"{services.url} (Ctrl-C ends it{where})")
+            services.wait_for_signal()
     ctx.exit(0)
 
 

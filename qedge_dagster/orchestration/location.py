@@ -1,6 +1,6 @@
 """The code location of a Dagster home: every source that the command line ingested there.
 
-    DAGSTER_HOME=notes.db.dagster dagster dev -m qedge_dagster.orchestration.location
+DAGSTER_HOME=notes.db.dagster dagster dev -m qedge_dagster.orchestration.location
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import logging
 import os
 from pathlib import Path
 
-from dagster import Definitions
+from dagster import Definitions, definitions
 
 from qedge_dagster.orchestration.recorded import read_recorded
 
@@ -28,7 +28,7 @@ def build_location(home: Path) -> Definitions:
             root = path.parent  # recorded paths are absolute
             identifier = settings.target(root).identifier
             if identifier in usable:
-                raise ValueError(f"another source has the name {identifier}: ingest this one again")  # noqa: TRY301
+                raise ValueError(f"another source has the name {identifier}: ingest this one again")
             definitions = settings.definitions(root)
             Definitions.validate_loadable(definitions)
             usable[identifier] = definitions
@@ -41,4 +41,7 @@ def build_location(home: Path) -> Definitions:
     return Definitions.merge(*usable.values())
 
 
-defs = build_location(Path(os.environ.get("DAGSTER_HOME", "")))
+@definitions
+def defs() -> Definitions:
+    """Called by Dagster when it loads this module as a code location."""
+    return build_location(Path(os.environ["DAGSTER_HOME"]))

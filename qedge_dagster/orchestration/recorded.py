@@ -66,11 +66,13 @@ def record(home: Path, settings: IngestionSettings) -> Record:
         if before is not None and named.source.files:
             files = list(dict.fromkeys([*before.source.files, *named.source.files]))
             kept = named.model_copy(update={"source": named.source.model_copy(update={"files": files})})
-        _write(path, yaml.safe_dump(kept.model_dump(mode="json", exclude_none=True), sort_keys=False))
+        _write(path, yaml.safe_dump(kept.model_dump(mode="json"), sort_keys=False))
     return Record(named, path, is_new)
 
 
-def _name(settings: IngestionSettings, before: IngestionSettings | None, others: Iterable[IngestionSettings]) -> str | None:
+def _name(
+    settings: IngestionSettings, before: IngestionSettings | None, others: Iterable[IngestionSettings]
+) -> str | None:
     """None where the collection's name is enough. A name stays as it is, so that an asset keeps its history."""
     taken = {other.target(_ROOT).identifier for other in others}
     plain = settings.model_copy(update={"name": before.name if before is not None else None})

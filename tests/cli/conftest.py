@@ -93,6 +93,15 @@ def ingested(tmp_path: Path, docs: Path, template: Path) -> Path:  # noqa: ARG00
     return Path(shutil.copy(template, tmp_path / "qedge.db"))
 
 
+@pytest.fixture(scope="session")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """More documents than are done before a signal arrives."""
+    folder = tmp_path_factory.mktemp("many")
+    for number in range(2000):
+        (folder / f"{number:04}.txt").write_text(f"Boat {number} lies at berth {number * 7}.", "utf-8")
+    return folder
+
+
 @contextmanager
 def start(*args: object, env_changes: Mapping[str, str] | None = None, **extra: Any) -> Iterator[subprocess.Popen[str]]:
     """The program in a process of its own, which does not outlive the context."""
