@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import sqlite3
 import warnings
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
-from dagster import (
-    BetaWarning,
-    DagsterError,
-    DagsterInstance,
-    DagsterRunStatus,
-    Definitions,
-    Failure,
-    JobDefinition,
-    PreviewWarning,
-    RunsFilter,
-)
+from dagster import BetaWarning, Definitions, Failure, JobDefinition, PreviewWarning
 from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.errors import DagsterUserCodeExecutionError
 from dagster._core.execution.api import execute_run
-from dagster._core.instance.ref import InstanceRef
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
+from qedge_dagster.cli.instance import PROCESS_TAG, UNAVAILABLE, faults_of, open_instance, this_process
 from qedge_dagster.cli.output import note, printable
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.orchestration.home import prepare_home
@@ -44,14 +30,8 @@ from qedge_dagster.pipeline.events import Event, RunFinished
 
 __all__ = ["OrchestratedRun"]
 
-# The terminal belongs to the command: what Dagster says goes to the event log alone, and no process is started to copy
-# what the command prints into a file.
-_NO_COMPUTE_LOGS = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
+# What Dagster says goes to the event log alone: the terminal belongs to the command.
 _NO_CONSOLE = {"console": {"config": {"log_level": "CRITICAL"}}}
-
-_PROCESS_TAG = "qedge/process"
-_UNFINISHED = [DagsterRunStatus.NOT_STARTED, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
-_UNAVAILABLE = 6013
 _ROOT = Path("/")  # the settings' paths are absolute
 
 
@@ -76,7 +56,7 @@ class OrchestratedRun:
     def run(self, op_config: Mapping[str, Any]) -> RunResult:
         """`op_config` is that of the ingest op. Raises what the engine raises, and `QedgeError` 6013 where the home
         cannot be used; one that fails once the work is done costs its history and a line on stderr."""
-        with _faults_of(self._home):
+        with faults_of(self._home):
             prepare_home(self._home)
             kept = record(self._home, self._settings)
         # Dagster replaces the handlers of signals in the main thread, and in no other: the command's own hold.
@@ -87,7 +67,7 @@ class OrchestratedRun:
             kept.forget()
         if result is None:
             raise error or AssertionError("a run ends with a result")
-        if isinstance(error, QedgeError) and error.code == _UNAVAILABLE:
+        if isinstance(error, QedgeError) and error.code == UNAVAILABLE:
             note("qedge: " + printable(f"the history of this run is not complete: {error.message}"))
         return result
 
@@ -95,18 +75,20 @@ class OrchestratedRun:
         target = settings.target(_ROOT)
         job = self._job(settings, target)
         config = {"ops": {ingest_op_name(target): {"config": op_config}}, "loggers": _NO_CONSOLE}
-        tags = {**target.run_tags, _PROCESS_TAG: _process()}
-        with _faults_of(self._home), _open_instance(self._home) as instance:
-            # A damaged event log is found here: what goes wrong with it during a run, Dagster prints by itself.
-            instance.has_dynamic_partition(target.partitions_name, "-")
-            _end_abandoned_runs(instance, target)
+        tags = {**target.run_tags, PROCESS_TAG: this_process()}
+        failed: BaseException | None = None
+        with faults_of(self._home), open_instance(self._home) as instance:
             run = instance.create_run_for_job(job, run_config=config, tags=tags, remote_job_origin=_origin(job.name))
             try:
                 execute_run(InMemoryJob(job), run, instance, raise_on_error=True)
             except Failure as failure:
-                raise failure.__cause__ or failure from None
+                failed = failure.__cause__ or failure
             except DagsterUserCodeExecutionError as error:
-                raise error.user_exception from None
+                failed = error.user_exception
+                if isinstance(failed, (SQLAlchemyError, sqlite3.Error)):  # the engine's own database is not read so
+                    raise failed from None
+        if failed is not None:
+            raise failed
 
     def _job(self, settings: IngestionSettings, target: IngestionTarget) -> JobDefinition:
         following = self
@@ -141,43 +123,7 @@ class OrchestratedRun:
             self._result = event.result
 
 
-@contextmanager
-def _faults_of(home: Path) -> Generator[None]:
-    """What fails here and is not of the engine is the home's fault: its disk, its databases, its settings."""
-    try:
-        yield
-    except (DagsterError, OSError, SQLAlchemyError, sqlite3.Error, yaml.YAMLError) as error:
-        reason = str(error.orig if isinstance(error, DBAPIError) else error)  # without the statement
-        raise QedgeError(_UNAVAILABLE, f"the Dagster home {home} cannot be used: {reason}") from error
-
-
-def _open_instance(home: Path) -> DagsterInstance:
-    return DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides={"compute_logs": _NO_COMPUTE_LOGS}))
-
-
 def _origin(job: str) -> RemoteJobOrigin:
     """By which the UI finds the job of a run in the code location that `qedge ui` serves."""
     location = RegisteredCodeLocationOrigin("qedge_dagster.orchestration.location")
     return RemoteJobOrigin(RemoteRepositoryOrigin(location, "__repository__"), job)
-
-
-def _process() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def _end_abandoned_runs(instance: DagsterInstance, target: IngestionTarget) -> None:
-    """A command that was killed leaves its run STARTED, and the sensor would wait for its end for ever."""
-    for run in instance.get_runs(RunsFilter(tags=target.run_tags, statuses=_UNFINISHED)):
-        host, _, process = run.tags.get(_PROCESS_TAG, "").rpartition(":")
-        if host == socket.gethostname() and not _is_alive(int(process)):
-            instance.report_run_failed(run, "The process of this run is gone. What it committed is kept.")
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from qedge_dagster.cli.home import dagster_home
+from qedge_dagster.cli.home import RECORDS, dagster_home
 from qedge_dagster.cli.options import common_without_collection
 from qedge_dagster.errors import QedgeError
 
@@ -51,14 +51,20 @@ def command(ctx: click.Context, database: Path, as_json: bool, port: int | None,
     home = dagster_home(database)
     if find_spec("dagster_webserver") is None:
         raise QedgeError(6013, "the web UI is not installed", remedy="install it with: pip install 'qedge-dagster[ui]'")
-    if not any((home / "qedge").glob("*.yaml")):
+    if not any((home / RECORDS).glob("*.yaml")):
         raise QedgeError(
             6002,
             f"{home} holds no run of `qedge ingest`",
             remedy=f"run `qedge ingest PATH --db {database}` first, without --no-dagster",
         )
+    port = _free_port(host, port)
+
+    from qedge_dagster.cli.instance import faults_of, open_instance
+
+    with faults_of(home), open_instance(home):
+        pass  # what is wrong with the home is said here, rather than in a log
     log = None if verbose else home / "ui.log"
-    with running_services(home, host, _free_port(host, port), log) as services:
+    with running_services(home, host, port, log) as services:
         if services.wait_for_answer():
             if as_json:
                 emit_json({"url": services.url})

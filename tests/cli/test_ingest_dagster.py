@@ -19,6 +19,8 @@ from click.testing import CliRunner, Result
 from dagster._core.instance.ref import InstanceRef
 
 from qedge_dagster.cli import main
+from qedge_dagster.cli.orchestrated import OrchestratedRun
+from qedge_dagster.orchestration import IngestionSettings
 from qedge_dagster.orchestration.location import build_location
 from qedge_dagster.orchestration.recorded import read_recorded
 from tests.cli.conftest import finish, start
@@ -296,6 +298,28 @@ def test_a_home_that_fails_when_the_work_is_done(
     assert (result.exit_code, json.loads(result.stdout)["documents_indexed"]) == (0, 3)
     assert "history of this run is not complete" in result.stderr
     assert "disk is full" in result.stderr
+
+
+def test_a_removed_source_is_not_ingested_again(home: Path, docs: Path, model: Path) -> None:
+    """`qedge remove --all` takes the source out of what `qedge ui` runs; `qedge remove DOCUMENT` does not."""
+    assert ingest(docs, "--model", model, "--source-id", "club").exit_code == 0
+    assert CliRunner().invoke(main, ["remove", "notes.txt"]).exit_code == 0
+    assert len(read_recorded(home)[0]) == 1
+    assert CliRunner().invoke(main, ["remove", "--all", "--source-id", "club"]).exit_code == 0
+    assert read_recorded(home) == ({}, {})
+
+
+def test_a_stop_before_the_run_begins(home: Path, docs: Path, model: Path) -> None:
+    """What is asked before the pipeline is open is done when it opens: a cancelled run that did nothing."""
+    source = {"folder": str(docs), "id": "club"}
+    settings = IngestionSettings.model_validate(
+        {"database": str(home.with_suffix("")), "model_folder": str(model), "source": source}
+    )
+    run = OrchestratedRun(home, settings, lambda _: None)
+    run.cancel()
+    result = run.run({})
+    assert (result.outcome, result.documents_indexed) == ("cancelled", 0)
+    assert runs(home) == [("CANCELED", {"qedge/outcome": "cancelled", "qedge/suspend_reason": "lifecycle:stopping"})]
 
 
 def test_settings_are_plain_yaml(home: Path, docs: Path, model: Path) -> None:
