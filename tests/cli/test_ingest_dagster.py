@@ -104,6 +104,18 @@ def test_output_is_that_of_the_engine_alone(home: Path, docs: Path, model: Path)
     assert not Path("alone.db.dagster").exists()
 
 
+def test_without_dagster_none_is_imported(home: Path, docs: Path, model: Path) -> None:
+    """--no-dagster does not pay for Dagster, and makes no home."""
+    database = home.with_suffix("")
+    args = ["ingest", docs, "--model", model, "--db", database, "--no-dagster"]
+    result = finish(*args, env_changes={"PYTHONPROFILEIMPORTTIME": "1"})
+    assert result.returncode == 0
+    imported = {line.rsplit("|", 1)[-1].strip() for line in result.stderr.splitlines() if "import time:" in line}
+    assert "onnxruntime" in imported
+    assert not imported & {"dagster", "sqlalchemy", "pydantic"}
+    assert not home.exists()
+
+
 def test_run_options_are_in_the_config_of_the_run(home: Path, docs: Path, model: Path) -> None:
     """What the command line asked of this run can be read in the UI."""
     assert ingest(docs, "--model", model, "--force", "--no-prune", "--max-chunks", 100).exit_code == 0

@@ -165,6 +165,7 @@ HEAVY = ["numpy", "tokenizers", "onnxruntime", "rich", "dagster", "pandas", "pya
     [
         (["--help"], []),
         (["ingest", "--help"], []),
+        (["ui", "--help"], []),
         (["status"], []),
         (["status", "--json"], []),
         (["inspect", "notes.txt"], ["numpy"]),
