@@ -162,6 +162,15 @@ class StateStore:
         ).fetchone()
         return StageVersions(*row) if row else None
 
+    def all_versions(self, source_id: str) -> Iterator[tuple[str, StageVersions]]:
+        """By document id."""
+        for document_id, *versions in self._connection.execute(
+            "SELECT document_id, extracted, chunks, embeddings, collection_rows FROM qedge_ingest_version"
+            " WHERE collection = ? AND source_id = ? ORDER BY document_id",
+            (self.collection, source_id),
+        ):
+            yield document_id, StageVersions(*versions)
+
     def put_versions(self, source_id: str, document_id: str, versions: StageVersions) -> None:
         self._connection.execute(
             "INSERT OR REPLACE INTO qedge_ingest_version VALUES (?, ?, ?, ?, ?, ?, ?)",

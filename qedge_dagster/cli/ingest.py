@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qedge_dagster.cli.home import dagster_home
-from qedge_dagster.cli.opening import PROFILE_ALONE, open_pipeline
+from qedge_dagster.cli.opening import PROFILE_ALONE, existing_artifacts, open_pipeline
 from qedge_dagster.cli.options import chunking_options, common, group, model_options, read_chunking
 from qedge_dagster.cli.sourcing import GIVEN_PATH, files_source, folder_source, source_options
 from qedge_dagster.errors import QedgeError
@@ -159,6 +159,7 @@ def _run_engine(database: Path, collection: str, quiet: bool, values: Mapping[st
         chunking=read_chunking(values),
         **{name: values[name] for name in ("model", "profile", "strict_utf8", *_SETTINGS)},
         max_document_bytes=values["max_document_mib"] * 1024 * 1024,
+        artifacts=existing_artifacts(database),
     )
     with pipeline, cancel_on_signals(pipeline.cancel), progress(quiet=quiet) as count:
         return pipeline.run(source, options=options, on_event=count)

@@ -22,7 +22,10 @@ Examples:
   qedge inspect guide/setup.md
   qedge inspect guide/setup.md --json
 
-DOCUMENT is an id as `qedge search` and `qedge status` show it."""
+DOCUMENT is an id as `qedge search` and `qedge status` show it. Artefacts, which runs under Dagster write, are looked
+for in the folder FILE.artifacts beside the database."""
+
+_PREVIEW_CHARACTERS = 300
 
 
 @click.command(epilog=_EPILOG, short_help="What is known of one document, and its chunks.")
@@ -30,7 +33,8 @@ DOCUMENT is an id as `qedge search` and `qedge status` show it."""
 @source_id_option
 @common
 def command(document: str, source_id: str | None, database: Path, collection: str, as_json: bool) -> None:
-    """Show the state of one document, the data version of each stage, and its chunks."""
+    """Show the whole line of one document: its state, each stage's data version and artefact, and its chunks."""
+    from qedge_dagster.artifacts.files import ArtifactFolder, default_root
     from qedge_dagster.collection import Collection
 
     with open_state(database, collection) as state:
@@ -39,15 +43,26 @@ def command(document: str, source_id: str | None, database: Path, collection: st
         assert row is not None  # find_source has found it in this snapshot
         versions = state.versions(source_id, document)
     with Collection.open(database, collection) as opened:
-        chunks = opened.chunks(document, source_id)
-        if as_json:
-            listed = [_chunk(chunk) for chunk in chunks]
-            emit_json({"source_id": source_id, **_row(row), "versions": _versions(versions), "chunks": listed})
-            return
-        emit("\n".join(_head(source_id, row, versions)))
-        width = terminal_width()
-        for chunk in chunks:
-            emit("\n".join(_shown(chunk, width)))
+        chunks = list(opened.chunks(document, source_id))
+    folder = ArtifactFolder(default_root(database), collection)
+    paths = folder.paths(source_id, document, versions) if versions else {}
+    artifacts = {stage: str(path) for stage, path in paths.items() if path.is_file()}
+    tokens = sum(chunk.token_count for chunk in chunks)
+    preview = chunks[0].text[:_PREVIEW_CHARACTERS] if chunks else None
+    facts = {"source_id": source_id, **_row(row), "tokens": tokens, "preview": preview}
+    if as_json:
+        listed = [_chunk(chunk) for chunk in chunks]
+        emit_json({**facts, "versions": _versions(versions), "artifacts": artifacts, "chunks": listed})
+        return
+    width = terminal_width()
+    failure = recorded_failure(row)
+    if preview is not None:
+        facts["preview"] = fit(printable(" ".join(preview.split())), width - 20)
+    facts |= {"failure": row.error, "remedy": failure.remedy if failure else None, **(_versions(versions) or {})}
+    facts |= {f"artefact of {stage}": path for stage, path in artifacts.items()}
+    emit("\n".join(table((name, value) for name, value in facts.items() if value is not None)))
+    for chunk in chunks:
+        emit("\n".join(_shown(chunk, width)))
 
 
 def _row(row: DocumentRow) -> dict[str, Any]:
@@ -68,12 +83,6 @@ def _chunk(chunk: StoredChunk) -> dict[str, Any]:
 
 def _text(value: object) -> object:
     return value.hex() if isinstance(value, bytes) else value
-
-
-def _head(source_id: str, row: DocumentRow, versions: StageVersions | None) -> list[str]:
-    facts = {"source_id": source_id, **_row(row), **(_versions(versions) or {})}
-    facts["failure"] = row.error
-    return table((name, value) for name, value in facts.items() if value is not None)
 
 
 def _shown(chunk: StoredChunk, width: int) -> list[str]:

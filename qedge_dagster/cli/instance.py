@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
-from dagster import DagsterError, DagsterInstance, DagsterRunStatus, RunsFilter
+from dagster import DagsterError, DagsterInstance
 from dagster._core.instance.ref import InstanceRef
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from qedge_dagster.errors import QedgeError
 
-__all__ = ["PROCESS_TAG", "UNAVAILABLE", "faults_of", "open_instance", "this_process"]
+__all__ = ["UNAVAILABLE", "faults_of", "open_instance"]
 
 UNAVAILABLE = 6013
 
-#: On the runs that are no child of Dagster's services: host and id of their process.
-PROCESS_TAG = "qedge/process"
-
 # The terminal belongs to the command: no process is started to copy what it prints into a file.
 _NO_COMPUTE_LOGS = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
-_UNFINISHED = [DagsterRunStatus.NOT_STARTED, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
 
 
 @contextmanager
@@ -41,34 +35,9 @@ def faults_of(home: Path) -> Generator[None]:
 
 @contextmanager
 def open_instance(home: Path) -> Generator[DagsterInstance]:
-    """The instance, without runs that only seem to go on. Raises whatever its storage does."""
+    """The instance, if its event log can be read. Raises whatever its storage does."""
     ref = InstanceRef.from_dir(str(home), overrides={"compute_logs": _NO_COMPUTE_LOGS})
     with DagsterInstance.from_ref(ref) as instance:
         # A damaged event log is found here: what goes wrong with it during a run, Dagster prints by itself.
         instance.has_dynamic_partition("-", "-")
-        _end_abandoned_runs(instance)
         yield instance
-
-
-def this_process() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def _end_abandoned_runs(instance: DagsterInstance) -> None:
-    """A command that was killed leaves its run STARTED, and the sensor would wait for its end for ever."""
-    for run in instance.get_runs(RunsFilter(statuses=_UNFINISHED)):
-        host, _, process = run.tags.get(PROCESS_TAG, "").rpartition(":")
-        if host == socket.gethostname() and not _is_alive(int(process)):
-            instance.report_run_failed(run, "The process of this run is gone. What it committed is kept.")
-
-
-def _is_alive(process: int) -> bool:
-    if os.name == "nt":  # where signal 0 is Ctrl-C
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True

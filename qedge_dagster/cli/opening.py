@@ -22,6 +22,7 @@ PROFILE_ALONE = "--profile describes the model of --model, which is missing"
 
 __all__ = [
     "PROFILE_ALONE",
+    "existing_artifacts",
     "existing_spec",
     "find_source",
     "load_embedder",
@@ -61,6 +62,7 @@ def open_pipeline(
     model: Path | None = None,
     profile: str | None = None,
     strict_utf8: bool = False,
+    artifacts: Path | None = None,
     **settings: Any,
 ) -> IngestionPipeline:
     """`settings` are fields of `IngestionOptions`; those that are None keep their default, which for a collection that
@@ -76,7 +78,12 @@ def open_pipeline(
     embedder = load_embedder(model, profile) if model or profile else None
     extractors = [TextExtractor(strict_utf8=True), MarkdownExtractor(strict_utf8=True)] if strict_utf8 else []
     return IngestionPipeline.open(
-        database, collection=collection, embedder=embedder, extractors=extractors, options=options
+        database,
+        collection=collection,
+        embedder=embedder,
+        extractors=extractors,
+        options=options,
+        artifacts=artifacts,
     )
 
 
@@ -85,10 +92,19 @@ def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def open_existing_pipeline(database: Path, collection: str, **settings: Any) -> IngestionPipeline:
-    """The same, but raises `QedgeError` 6002 instead of making a database that was only mistyped."""
+    """The same, but raises `QedgeError` 6002 instead of making a database that was only mistyped. Artefacts that lie
+    beside the database are kept right."""
     if existing_spec(database, collection) is None:
         raise QedgeError(6002, f"{database} holds no collection {collection}")
-    return open_pipeline(database, collection, **settings)
+    return open_pipeline(database, collection, artifacts=existing_artifacts(database), **settings)
+
+
+def existing_artifacts(database: Path) -> Path | None:
+    """The folder of stage artefacts beside the database, where runs of Dagster have made one."""
+    from qedge_dagster.artifacts.files import default_root
+
+    root = default_root(database)
+    return root if root.is_dir() else None
 
 
 @contextmanager

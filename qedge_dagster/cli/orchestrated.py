@@ -16,7 +16,7 @@ from dagster._core.execution.api import execute_run
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 from sqlalchemy.exc import SQLAlchemyError
 
-from qedge_dagster.cli.instance import PROCESS_TAG, UNAVAILABLE, faults_of, open_instance, this_process
+from qedge_dagster.cli.instance import UNAVAILABLE, faults_of, open_instance
 from qedge_dagster.cli.output import note, printable
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.orchestration.home import prepare_home
@@ -75,10 +75,11 @@ class OrchestratedRun:
         target = settings.target(_ROOT)
         job = self._job(settings, target)
         config = {"ops": {ingest_op_name(target): {"config": op_config}}, "loggers": _NO_CONSOLE}
-        tags = {**target.run_tags, PROCESS_TAG: this_process()}
         failed: BaseException | None = None
         with faults_of(self._home), open_instance(self._home) as instance:
-            run = instance.create_run_for_job(job, run_config=config, tags=tags, remote_job_origin=_origin(job.name))
+            run = instance.create_run_for_job(
+                job, run_config=config, tags=target.run_tags, remote_job_origin=_origin(job.name)
+            )
             try:
                 execute_run(InMemoryJob(job), run, instance, raise_on_error=True)
             except Failure as failure:

@@ -7,9 +7,8 @@ import secrets
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-
-from qedge_dagster.collection.chunk import COLUMNS, INTEGER_COLUMNS, ORDER
+from qedge_dagster.collection.arrow import column_fields, embedding_field, vector_column
+from qedge_dagster.collection.chunk import COLUMNS, ORDER
 from qedge_dagster.collection.snapshot import open_snapshot
 from qedge_dagster.errors import QedgeError
 
@@ -25,13 +24,12 @@ def export_parquet(database_path: Path, name: str, path: Path) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {"content_hash": pa.binary(16), **dict.fromkeys(INTEGER_COLUMNS, pa.int64())}
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     count = 0
     try:
         with open_snapshot(database_path, name) as (database, spec):
-            fields = [(column, kinds.get(column, pa.string())) for column in COLUMNS]
-            schema = pa.schema([*fields, ("embedding", pa.list_(pa.float32(), spec.dimensions))])
+            fields = column_fields(COLUMNS)
+            schema = pa.schema([*fields, embedding_field(spec.dimensions)])
             rows = database.connection.execute(
                 f"SELECT {', '.join(COLUMNS)}, (SELECT embedding FROM {name}_vec WHERE rowid = _rowid)"
                 f" FROM {name} ORDER BY {ORDER}"
@@ -39,9 +37,8 @@ def export_parquet(database_path: Path, name: str, path: Path) -> int:
             with pq.ParquetWriter(partial, schema, compression="zstd") as writer:
                 while group := list(islice(rows, _ROW_GROUP)):
                     *columns, vectors = zip(*group, strict=True)
-                    flat = pa.array(np.frombuffer(b"".join(vectors), dtype=np.float32))
-                    arrays = [pa.array(column, kind) for column, (_, kind) in zip(columns, fields, strict=True)]
-                    arrays.append(pa.FixedSizeListArray.from_arrays(flat, spec.dimensions))
+                    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+                    arrays.append(vector_column(vectors, spec.dimensions))
                     writer.write_table(pa.table(arrays, schema=schema))
                     count += len(group)
         os.replace(partial, path)

@@ -89,6 +89,25 @@ class CollectionWriter:
             or self._row_with_vector(content_hash) is not None
         )
 
+    def vectors(
+        self, source_id: str, document_id: str, rows: Sequence[ChunkRow], fresh: Mapping[bytes, bytes]
+    ) -> list[bytes]:
+        """The vector that each of a document's `rows` has, or will have once those that are missing are added.
+
+        Raises `VectorsMissing` as `add` does.
+        """
+        stored: dict[str, bytes] = dict(
+            self._connection.execute(
+                f"SELECT c.key, v.embedding FROM {self.name} AS c JOIN {self.name}_vec AS v ON v.rowid = c._rowid"
+                " WHERE c.source_id = ? AND c.document_id = ?",
+                (source_id, document_id),
+            )
+        )
+        return [
+            stored.get(row.key) or fresh.get(row.content_hash) or self._find_vector(source_id, row.content_hash, 0)
+            for row in rows
+        ]
+
     def _row_with_vector(self, content_hash: bytes, besides: int = 0) -> int | None:
         return self._connection.execute(
             f"SELECT _rowid FROM {self.name} AS c WHERE content_hash = ? AND _rowid <> ?"

@@ -4,6 +4,7 @@ from qedge_dagster.orchestration.assets import POOL, ingestion_assets
 from qedge_dagster.orchestration.checks import build_ingestion_checks
 from qedge_dagster.orchestration.definitions import build_ingestion_definitions
 from qedge_dagster.orchestration.execution import ingest_partitions
+from qedge_dagster.orchestration.io_manager import IngestionIOManager
 from qedge_dagster.orchestration.jobs import (
     IngestionConfig,
     build_checks_job,
@@ -23,6 +24,7 @@ __all__ = [
     "BudgetConfig",
     "ChunkingConfig",
     "IngestionConfig",
+    "IngestionIOManager",
     "IngestionResource",
     "IngestionSettings",
     "IngestionTarget",

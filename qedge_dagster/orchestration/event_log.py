@@ -108,6 +108,8 @@ class BatchedEventLogStorage(SqliteEventLogStorage):
 
         What is read meanwhile holds what was stored; other threads wait, and other processes that write to the index
         do so from the first asset event on. So it is no place for slow work. Batches nest: the outermost one commits.
+        Only between the commits of the two files can a crash part them.
+
         Raises whatever the context did, and `DagsterInvariantViolationError` if it went on after a failed write.
         """
         with self._lock:
@@ -120,7 +122,7 @@ class BatchedEventLogStorage(SqliteEventLogStorage):
                 yield
                 if batch.broken:
                     raise DagsterInvariantViolationError("A write to the event log failed: its batch was rolled back.")
-                # Runs come before the index, as in the base class.
+                # The run comes before the index, as in the base class: a crash between them leaves its page complete.
                 for shard in sorted(batch.transactions, key=lambda shard: shard == INDEX_SHARD_NAME):
                     batch.transactions[shard].commit()
 

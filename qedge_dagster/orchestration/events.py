@@ -2,8 +2,8 @@
 
 The events are logged, one by one and for one partition each, and none is yielded: what Dagster makes of yielded ones in
 a run over a range of partitions shares one data version, and covers the partitions that were not processed as well.
-Nothing is logged for a document that did not change, since each event costs Dagster a transaction or two; only in a run
-for selected partitions it is, because a backfill waits for every one of them.
+Nothing is logged for a document that did not change, since each event costs Dagster milliseconds; only in a run for
+selected partitions it is, because a backfill waits for every one of them. Those of one document are stored at once.
 """
 
 from __future__ import annotations
@@ -62,12 +62,15 @@ class AssetEvents:
         target: IngestionTarget,
         selected: Collection[str] | None,
         recorded: Callable[[str], Recorded],
+        *,
+        previews: bool,
     ) -> None:
         self._context = context
         self._target = target
         self._selected = selected is not None
         self._silent = set(selected or ())
         self._recorded = recorded
+        self._previews = previews
         self._new_keys: list[str] = []
         self._listing_doubtful = False
         self.changed = False
@@ -136,6 +139,10 @@ class AssetEvents:
             },
             "collection": {"chunks": event.chunk_count, "seconds": _rounded(seconds.get("switch", 0.0))},
         }
+        for stage, path in event.artifacts.items():
+            facts[stage]["artifact"] = Value.path(path)
+        if self._previews:
+            facts["extracted_documents"]["preview"] = Value.text(event.preview)
         # A stage is made anew when its input has changed; where it comes out the same, the change ends there. In a
         # selection every stage is, as the backfill waits for it.
         input_changed = True

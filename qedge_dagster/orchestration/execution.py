@@ -55,7 +55,9 @@ def ingest(
             request.calls(pipeline.cancel)
             ids = documents if selected is None else selected
             source = target.source if ids is None else SelectedDocuments(target.source, ids)
-            log = AssetEvents(context, target, selected, partial(_recorded, target, ingestion))
+            log = AssetEvents(
+                context, target, selected, partial(_recorded, target, ingestion), previews=ingestion.previews
+            )
             with closing(pipeline.events(source, options, lock_wait=ingestion.lock_wait)) as events:
                 result = _follow(events, ingestion, log)
             for warning in result.warnings:

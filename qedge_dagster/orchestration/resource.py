@@ -17,6 +17,7 @@ from dagster import (
 )
 from pydantic import BaseModel, Field
 
+from qedge_dagster.artifacts.files import default_root
 from qedge_dagster.chunking.base import ChunkingOptions
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.schema import check_file, read_spec
@@ -94,6 +95,12 @@ class PipelineSettings(BaseModel):
         description="Limits of a run that was launched for new and changed documents or for a full pass. A run for"
         " selected partitions has none.",
     )
+    artifacts: str | None = Field(
+        default=None,
+        description="Folder for what each stage makes of each document, as Parquet files; `<database>.artifacts` where"
+        " it is left out, and none where it is empty.",
+    )
+    previews: bool = Field(default=True, description="Show how each document begins in the metadata of its events.")
     lock_wait: float = Field(default=60.0, description="Seconds to wait for another run of the same source to end.")
 
 
@@ -123,6 +130,11 @@ class IngestionResource(PipelineSettings, ConfigurableResource):  # type: ignore
     def on_event(self, event: Event) -> None:
         """Called with each event of a run, before Dagster has it. Does nothing."""
 
+    def artifacts_root(self) -> Path | None:
+        if self.artifacts is None:
+            return default_root(Path(self.database))
+        return Path(self.artifacts) if self.artifacts else None
+
     def open(self, collection: str) -> IngestionPipeline:
         """The pipeline, to be closed by the caller. Raises as `IngestionPipeline.open` and the model's loading do."""
         return IngestionPipeline.open(
@@ -131,6 +143,7 @@ class IngestionResource(PipelineSettings, ConfigurableResource):  # type: ignore
             embedder=self.embedder(),
             extractors=self.extractors(),
             options=self.options(),
+            artifacts=self.artifacts_root(),
         )
 
     @contextmanager

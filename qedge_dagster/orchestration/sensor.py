@@ -20,6 +20,7 @@ from dagster import (
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.hashing import ByteLimitExceeded, hash_stream
+from qedge_dagster.orchestration.abandoned import fail_abandoned_runs
 from qedge_dagster.orchestration.jobs import ingest_op_name
 from qedge_dagster.orchestration.partitions import add_partitions, delete_partitions, partition_key_of
 from qedge_dagster.orchestration.resource import IngestionResource, ingestion_of
@@ -39,6 +40,7 @@ _UNFINISHED = [
     DagsterRunStatus.STARTED,
     DagsterRunStatus.CANCELING,
 ]
+_ACTIVE = "A run is active; it may be about to bring these documents up to date."
 # What a tick may read to find out that a document with a new modification time is the same: ticks have a deadline.
 _HASHED_BYTES_PER_TICK = 256 * 1024 * 1024
 # Of the rows that a tick deletes, at some 8 ms each.
@@ -67,9 +69,11 @@ def build_reindex_sensor(
     )
     def reindex(context: SensorEvaluationContext) -> RunRequest | SkipReason:
         ingestion = ingestion_of(context, target)
-        active = RunsFilter(tags=target.run_tags, statuses=_UNFINISHED)
-        if context.instance.get_runs_count(active) or _is_locked(target, ingestion):
-            return SkipReason("A run is active; it may be about to bring these documents up to date.")
+        if _is_locked(target, ingestion):
+            return SkipReason(_ACTIVE)
+        context.update_cursor(fail_abandoned_runs(context.instance, target, context.cursor))
+        if context.instance.get_runs_count(RunsFilter(tags=target.run_tags, statuses=_UNFINISHED)):
+            return SkipReason(_ACTIVE)
         try:
             with closing(ingestion.open(target.collection)) as pipeline:
                 found = _compare(target, ingestion, pipeline)

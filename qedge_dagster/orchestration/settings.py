@@ -72,8 +72,8 @@ class IngestionSettings(PipelineSettings, Resolvable):
     def resource(self, root: Path, kind: type[IngestionResource] = IngestionResource) -> IngestionResource:
         """`kind` may be a subclass, to follow what a run does."""
         settings = self.model_dump(include=set(PipelineSettings.model_fields))
-        for path in ("database", "model_folder"):
-            if settings[path] is not None:
+        for path in ("database", "model_folder", "artifacts"):
+            if settings[path]:
                 settings[path] = str(root / settings[path])
         return kind(**settings)
 

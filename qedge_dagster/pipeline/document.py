@@ -10,15 +10,25 @@ from typing import Literal
 
 import apsw
 
+from qedge_dagster.artifacts.files import StagePaths
+from qedge_dagster.artifacts.sink import ArtifactSink
 from qedge_dagster.collection.connection import Database
-from qedge_dagster.collection.writer import CollectionWriter, VectorsMissing
+from qedge_dagster.collection.writer import ChunkRow, CollectionWriter, VectorsMissing
 from qedge_dagster.documents import ExtractedDocument
 from qedge_dagster.errors import SETTLED_CODES, Failure, QedgeError
-from qedge_dagster.extractors.base import ExtractionContext, Extractor
+from qedge_dagster.extractors.base import ExtractionContext, Extractor, fingerprint
 from qedge_dagster.hashing import ByteLimitExceeded, hash_fields, hash_stream
 from qedge_dagster.pipeline.diff import ChunkDiff, chunks_version, diff_chunks, identify
 from qedge_dagster.pipeline.embed import WindowEmbedder, windows
-from qedge_dagster.pipeline.events import DocumentFailed, DocumentIndexed, DocumentSkipped, Event, Phase, WindowEmbedded
+from qedge_dagster.pipeline.events import (
+    PREVIEW_CHARACTERS,
+    DocumentFailed,
+    DocumentIndexed,
+    DocumentSkipped,
+    Event,
+    Phase,
+    WindowEmbedded,
+)
 from qedge_dagster.pipeline.gauge import Gauge, Stopped
 from qedge_dagster.pipeline.options import RunOptions
 from qedge_dagster.pipeline.reading import CheckedOpen
@@ -66,6 +76,7 @@ class DocumentProcessor:
         run_id: str,
         source_id: str,
         gauge: Gauge,
+        artifacts: ArtifactSink | None = None,
     ) -> None:
         self._database = database
         self._writer = writer
@@ -75,6 +86,7 @@ class DocumentProcessor:
         self._run_id = run_id
         self._source_id = source_id
         self._gauge = gauge
+        self._artifacts = artifacts
         self.windows = WindowEmbedder(stages.embedder)
         # A state row that claims chunks which the collection has lost must not make its document "unchanged".
         self._damaged = frozenset(writer.damaged_documents(source_id))
@@ -205,15 +217,20 @@ class DocumentProcessor:
                 ),
             )
         fresh: dict[bytes, bytes] = {}
+        artifacts: StagePaths = {}
         while True:
             try:
                 with clock("embed"):
                     yield from self._embed_missing(document_id, diff, fresh)
+                with clock("artifacts"):
+                    artifacts = self._write_artifacts(work, document, rows, fresh, versions)
                 with clock("switch"):
                     self._switch(work, document, len(rows), diff, versions, fresh)
                 break
             except VectorsMissing:
                 continue  # another source's run removed rows whose vectors were to be reused
+        if self._artifacts is not None:
+            self._artifacts.discard(self._source_id, document_id, stored, kept=artifacts)
         result = self._result(work, "indexed", diff=diff)
         yield DocumentIndexed(
             result,
@@ -225,11 +242,44 @@ class DocumentProcessor:
             document.page_count,
             tuple(warnings),
             seconds,
+            artifacts,
+            document.text[:PREVIEW_CHARACTERS],
         )
+
+    def _inputs(self, work: _Work) -> bytes:
+        """All that the extracted document depends on."""
+        assert work.extractor is not None
+        assert work.source_hash is not None
+        item = work.item
+        return hash_fields(
+            (
+                *(work.source_hash.hex(), fingerprint(work.extractor), self._stages.options.normalize_text),
+                *(item.media_type, sorted((str(k), repr(v)) for k, v in item.metadata.items())),
+            )
+        )
+
+    def _write_artifacts(
+        self,
+        work: _Work,
+        document: ExtractedDocument,
+        rows: list[ChunkRow],
+        fresh: dict[bytes, bytes],
+        versions: StageVersions,
+    ) -> StagePaths:
+        if self._artifacts is None:
+            return {}
+        vectors = self._writer.vectors(self._source_id, work.item.document_id, rows, fresh)
+        dimensions = self._stages.embedder.profile.dimensions
+        inputs = self._inputs(work)
+        return self._artifacts.write(self._source_id, document, rows, vectors, dimensions, versions, inputs)
 
     def _extract(self, work: _Work) -> ExtractedDocument:
         assert work.extractor is not None
         assert work.source_hash is not None
+        if self._artifacts is not None and not self._options.force:
+            known = self._artifacts.extracted(self._source_id, work.item.document_id, self._inputs(work))
+            if known is not None:
+                return known
         checked = CheckedOpen(work.item.open, work.source_hash, self._stages.options.max_document_bytes)
         item = replace(work.item, open=checked)
         try:

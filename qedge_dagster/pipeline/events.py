@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from qedge_dagster.artifacts.files import StagePaths
 from qedge_dagster.errors import Failure
 from qedge_dagster.pipeline.results import DocumentResult, RunResult
 from qedge_dagster.state import StageVersions
 
 __all__ = [
+    "PREVIEW_CHARACTERS",
     "DocumentFailed",
     "DocumentIndexed",
     "DocumentRemoved",
@@ -23,7 +25,10 @@ __all__ = [
     "WindowEmbedded",
 ]
 
-Phase = Literal["hash", "extract", "chunk", "embed", "switch"]
+Phase = Literal["hash", "extract", "chunk", "embed", "artifacts", "switch"]
+
+#: How much of a document's text is shown where the whole would be too much.
+PREVIEW_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,8 @@ class WindowEmbedded:
 
 @dataclass(frozen=True, slots=True)
 class DocumentIndexed:
-    """The document's rows were switched. `before` is None for a document without an earlier index."""
+    """The document's rows were switched. `before` is None for a document without an earlier index; `artifacts` is empty
+    where none are written; `preview` is how the text begins."""
 
     result: DocumentResult
     source_hash: bytes
@@ -65,6 +71,8 @@ class DocumentIndexed:
     page_count: int | None
     warnings: tuple[str, ...] = ()
     seconds: Mapping[Phase, float] = field(default_factory=dict)
+    artifacts: StagePaths = field(default_factory=dict)
+    preview: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from qedge_dagster.artifacts.files import ArtifactFolder
+from qedge_dagster.artifacts.sink import ArtifactSink
 from qedge_dagster.collection import Collection
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.schema import check_file, create, read_spec
@@ -51,11 +53,13 @@ class IngestionPipeline:
         embedder: Embedder | None,
         extractors: Sequence[Extractor],
         options: IngestionOptions,
+        artifacts: Path | None = None,
     ) -> None:
         self._database = database
         self._state = StateStore(database, collection)
         self._embedder = embedder
         self._extractors = tuple(extractors)
+        self._artifacts = artifacts
         self._stop = StopFlag()
         self._reader: Collection | None = None
         self.options = options
@@ -69,11 +73,13 @@ class IngestionPipeline:
         embedder: Embedder | None = None,
         extractors: Sequence[Extractor] = (),
         options: IngestionOptions | None = None,
+        artifacts: Path | None = None,
     ) -> IngestionPipeline:
         """Open or create the database at `path`; its folder must exist. The collection is made by the first run.
 
         Without an `embedder`, the default model is loaded when it is needed. `extractors` come before the built-in
-        ones, and one with the id of a built-in replaces it.
+        ones, and one with the id of a built-in replaces it. With a folder for `artifacts`, what each stage makes of
+        each document is kept below it as Parquet files.
         Raises `QedgeError` 6002 if the file cannot be opened, 6005 for a collection name that SQL could not take, 6011,
         6201, 6202, 6203 or 6204 if it holds something else under that name.
         """
@@ -89,7 +95,7 @@ class IngestionPipeline:
         except BaseException:
             database.close()
             raise
-        return cls(database, collection, embedder, extractors, options)
+        return cls(database, collection, embedder, extractors, options, artifacts)
 
     @cached_property
     def stages(self) -> Stages:
@@ -146,7 +152,9 @@ class IngestionPipeline:
         source_id = check_id(source.source_id, "source id")
         self._require_collection()
         with self._exclusive(source_id):
-            return _fold(self._new_run(self._state, source_id).prune(source, allow_empty=allow_empty))
+            result = _fold(self._new_run(self._state, source_id).prune(source, allow_empty=allow_empty))
+            self._sweep_artifacts(source_id)
+            return result
 
     def remove(self, source_id: str, document_ids: Iterable[str]) -> RunResult:
         """Remove documents by id, whatever the source holds; the next run brings back those it still does."""
@@ -197,6 +205,8 @@ class IngestionPipeline:
         create(self._database, spec)
         if rebuild:
             abandon_rebuild(self._database, self._state)
+            if self._artifacts is not None:
+                ArtifactFolder(self._artifacts, self._state.collection + SUFFIX).drop()
         if self._state.model() is None:
             with self._database.atomic():
                 if self._state.model() is None:
@@ -211,7 +221,16 @@ class IngestionPipeline:
         budget: IngestionBudget = IngestionBudget.UNLIMITED,
     ) -> Run:
         writer = CollectionWriter(self._database, state.collection)
-        return Run(self._database, writer, state, self._state, source_id, self._stop, recipe_hash, budget)
+        sink = ArtifactSink(self._artifacts, state, self._state) if self._artifacts is not None else None
+        return Run(self._database, writer, state, self._state, source_id, self._stop, recipe_hash, budget, sink)
+
+    def _sweep_artifacts(self, source_id: str) -> None:
+        """Remove the files that a crash has left, of this source and of a rebuild that is over."""
+        if self._artifacts is None:
+            return
+        ArtifactFolder(self._artifacts, self._state.collection).sweep(self._state, source_id)
+        if read_spec(self._database, self._state.collection + SUFFIX) is None:
+            ArtifactFolder(self._artifacts, self._state.collection + SUFFIX).drop()
 
     def _finish_rebuild(
         self, event: RunFinished, stages: Stages, state: StateStore, source_id: str, saw_everything: bool
@@ -223,8 +242,20 @@ class IngestionPipeline:
                 " they failed or were not seen; mend, prune or remove them and rebuild again"
             )
             return RunFinished(replace(event.result, warnings=(*event.result.warnings, warning)))
+        sources = self._state.source_ids()
+        if self._artifacts is not None and all(s == source_id or state.is_rebuilt(s) for s in sources):
+            # Before the switch, as every file is: the versions in the names keep the old and the new apart.
+            ArtifactFolder(self._artifacts, self._state.collection).adopt(
+                ArtifactFolder(self._artifacts, state.collection)
+            )
         left = replace_when_ready(self._database, stages.spec(self._state.collection), self._state, state, source_id)
         if not left:
+            self._sweep_artifacts(source_id)
+            for other in sources:
+                # One whose run is active now is swept by its next prune.
+                if other != source_id:
+                    with suppress(QedgeError), self._exclusive(other):
+                        self._sweep_artifacts(other)
             return event
         warning = f"the old model answers until these sources are rebuilt too: {', '.join(left)}"
         return RunFinished(replace(event.result, warnings=(*event.result.warnings, warning)))

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import apsw
 
+from qedge_dagster.artifacts.sink import ArtifactSink
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.seen import SeenDocuments
 from qedge_dagster.collection.writer import CollectionWriter
@@ -62,6 +63,7 @@ class Run:
         stop: StopFlag,
         recipe_hash: bytes | None = None,
         budget: IngestionBudget = IngestionBudget.UNLIMITED,
+        artifacts: ArtifactSink | None = None,
     ) -> None:
         self.run_id = uuid.uuid4().hex
         self._database = database
@@ -70,6 +72,7 @@ class Run:
         self._runs = runs
         self._source_id = source_id
         self._recipe_hash = recipe_hash
+        self._artifacts = artifacts
         self._tally = Tally()
         self._gauge = Gauge(budget, stop)
         self._unlisted: list[str] = []
@@ -98,7 +101,15 @@ class Run:
 
     def _ingest(self, source: Source, stages: Stages, options: RunOptions) -> Generator[Event, None, None]:
         processor = DocumentProcessor(
-            self._database, self._writer, self._state, stages, options, self.run_id, self._source_id, self._gauge
+            self._database,
+            self._writer,
+            self._state,
+            stages,
+            options,
+            self.run_id,
+            self._source_id,
+            self._gauge,
+            self._artifacts,
         )
         self._tally.embedding = processor.windows
         guard = _FailureGuard(options.fail_fast)
@@ -229,13 +240,18 @@ class Run:
         ids = list(document_ids)
         for start in range(0, len(ids), _REMOVALS_PER_TRANSACTION):
             self._gauge.check_stop()
+            batch = ids[start : start + _REMOVALS_PER_TRANSACTION]
             removed: list[DocumentRemoved] = []
+            versions = {document_id: self._state.versions(self._source_id, document_id) for document_id in batch}
             with self._database.atomic():
-                for document_id in ids[start : start + _REMOVALS_PER_TRANSACTION]:
+                for document_id in batch:
                     if self._state.document(self._source_id, document_id) is not None:
                         count = self._writer.delete_document(self._source_id, document_id)
                         self._state.delete_document(self._source_id, document_id)
                         removed.append(DocumentRemoved(document_id, count))
+            if self._artifacts is not None:
+                for document_id in batch:
+                    self._artifacts.discard(self._source_id, document_id, versions[document_id])
             yield from removed
 
     # the run's own row

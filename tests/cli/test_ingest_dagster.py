@@ -173,18 +173,6 @@ def test_a_signal_cancels_the_run(number: signal.Signals, many: Path, model: Pat
     assert runs(home) == [("CANCELED", {"qedge/outcome": "cancelled", "qedge/suspend_reason": "lifecycle:stopping"})]
 
 
-def test_a_killed_command_leaves_no_run_that_seems_to_go_on(many: Path, model: Path, home: Path) -> None:
-    """The next command says of a run whose process is gone that it failed: the sensor would wait for it."""
-    database = home.with_suffix("")
-    with start("ingest", many, "--db", database, "--model", model) as process:
-        _until(lambda: _count(database, "SELECT count(*) FROM qedge_ingest_document"), process)
-        process.kill()
-        process.communicate(timeout=60)
-    assert [status for status, _ in runs(home)] == ["STARTED"]
-    assert ingest(many, "--model", model, "--max-documents", 1).exit_code == 75
-    assert [status for status, _ in runs(home)] == ["FAILURE", "CANCELED"]
-
-
 def test_two_commands_at_once(many: Path, docs: Path, model: Path, home: Path) -> None:
     """A second one of the same source is refused with 6008 at once; one of another source of the home completes."""
     database = home.with_suffix("")

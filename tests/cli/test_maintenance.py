@@ -11,6 +11,8 @@ import apsw
 import pyarrow.parquet as pq
 import pytest
 
+from qedge_dagster.artifacts.files import ArtifactFolder, default_root
+from qedge_dagster.state import StageVersions
 from tests.cli.conftest import DOCUMENTS, Invoke
 
 
@@ -44,6 +46,28 @@ def test_prune_guard(qedge: Invoke, ingested: Path, docs: Path) -> None:
     assert len(_documents(ingested)) == 3
     assert qedge("prune", docs, "--source-id", "club", "--allow-empty").exit_code == 0
     assert _documents(ingested) == []
+
+
+def test_artefacts_beside_the_database_are_kept_right(qedge: Invoke, ingested: Path, docs: Path) -> None:
+    """Prune sweeps what belongs to no current version, as far as it is of the pruned source."""
+    folder = ArtifactFolder(default_root(ingested), "chunks")
+    nothing = StageVersions(*[bytes(16)] * 4)
+    old, other = (folder.paths(source, "gone.txt", nothing)["document_chunks"] for source in ("club", "another"))
+    old.parent.mkdir(parents=True)
+    old.touch()
+    other.touch()
+    assert qedge("prune", docs, "--source-id", "club").exit_code == 0
+    assert list(old.parent.iterdir()) == [other]
+
+
+def test_artefacts_in_the_folder_are_no_documents(qedge: Invoke, docs: Path, model: Path) -> None:
+    """Where the database lies among the documents, so do its artefacts: they are left out with it."""
+    database = docs / "own.db"
+    stage = ArtifactFolder(default_root(database), "chunks").stage("document_chunks")
+    stage.mkdir(parents=True)
+    (stage / "x.parquet").touch()
+    result = json.loads(qedge("ingest", docs, "--db", database, "--model", model, "--json").stdout)
+    assert result["documents_seen"] == len(DOCUMENTS)
 
 
 def test_remove(qedge: Invoke, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 
+from qedge_dagster.artifacts.files import ArtifactFolder, default_root
+from qedge_dagster.collection.connection import Database
+from qedge_dagster.state import StateStore
 from tests.cli.conftest import DOCUMENTS, Invoke
 
 
@@ -122,3 +126,27 @@ def test_the_same_id_in_two_sources(qedge: Invoke, ingested: Path, docs: Path, m
     assert result.exit_code == 2
     assert "club, copy" in result.stderr
     assert json.loads(qedge("inspect", "notes.txt", "--source-id", "copy", "--json").stdout)["source_id"] == "copy"
+
+
+def test_inspect_shows_the_whole_line(qedge: Invoke, ingested: Path, docs: Path, model: Path) -> None:
+    """Artefacts that are there are named, tokens summed, the beginning of the text shown; a failure has its remedy."""
+    facts = json.loads(qedge("inspect", "notes.txt", "--json").stdout)
+    assert facts["artifacts"] == {}
+    assert facts["tokens"] == sum(chunk["token_count"] for chunk in facts["chunks"])
+    assert facts["chunks"][0]["text"].startswith(facts["preview"])
+    version = facts["versions"]["chunks"]
+    folder = ArtifactFolder(default_root(ingested), "chunks")
+    with closing(Database(ingested, read_only=True)) as opened:
+        versions = StateStore(opened, "chunks").versions("club", "notes.txt")
+    assert versions is not None
+    path = folder.paths("club", "notes.txt", versions)["document_chunks"]
+    assert path.name.endswith(f"-{version}.parquet")
+    path.parent.mkdir(parents=True)
+    path.touch()
+    (found,) = json.loads(qedge("inspect", "notes.txt", "--json").stdout)["artifacts"].items()
+    assert (found[0], Path(found[1]).resolve()) == ("document_chunks", path.resolve())
+    (docs / "notes.txt").write_bytes(bytes(500))
+    assert qedge("ingest", docs, "--source-id", "club", "--model", model).exit_code == 0
+    lines = qedge("inspect", "notes.txt").stdout.splitlines()
+    assert any(line.startswith("artefact of document_chunks ") and line.endswith(path.name) for line in lines)
+    assert any(line.startswith("remedy ") and "content is what" in line for line in lines)

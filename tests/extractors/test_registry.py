@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qedge_dagster.documents import media_type_for
 from qedge_dagster.errors import QedgeError
@@ -64,3 +68,12 @@ def test_duplicate_id() -> None:
     with pytest.raises(QedgeError) as caught:
         ExtractorRegistry([TextExtractor(), TextExtractor(strict_utf8=True)])
     assert caught.value.code == 6004
+
+
+@given(st.text(alphabet="aB./é ", max_size=12))
+def test_the_suffix_is_that_of_a_path(document_id: str) -> None:
+    """The extension of an id is what `pathlib` calls the suffix of the last part."""
+    name = document_id[document_id.rfind("/") + 1 :]
+    expected = PurePosixPath(name).suffix.lower() if name not in ("", ".") else ""
+    text = type("Everything", (TextExtractor,), {"extensions": frozenset({expected})})()
+    assert ExtractorRegistry([text]).resolve(item(b"", document_id, "application/octet-stream")) is text

@@ -73,7 +73,7 @@ def plain(value: Any, runs: list[str]) -> Any:
 
 def contents(location: Location) -> dict[str, list[tuple[Any, ...]]]:
     """What an instance's event log holds, in a form that compares; of events that are no asset's, their kind alone."""
-    runs = [run.run_id for run in reversed(location.instance.get_runs())]
+    root, runs = str(location.root), [run.run_id for run in reversed(location.instance.get_runs())]
     events = location.root / "home" / "history" / "runs"
     found: dict[str, list[tuple[Any, ...]]] = {}
     for number, name in enumerate(["index", *runs]):
@@ -82,14 +82,19 @@ def contents(location: Location) -> dict[str, list[tuple[Any, ...]]]:
             "SELECT id, run_id, dagster_event_type, step_key, asset_key, partition, event FROM event_logs ORDER BY id",
         )
         found[f"events {number}"] = [
-            (*key, runs.index(run), kind, plain(json.loads(event), runs) if kind in ASSET_TYPES else None)
+            (
+                *key,
+                runs.index(run),
+                kind,
+                plain(json.loads(event.replace(root, "")), runs) if kind in ASSET_TYPES else None,
+            )
             for *key, run, kind, event in (
                 (i, step, asset, part, run, kind, event) for i, run, kind, step, asset, part, event in logged
             )
         ]
     index = events / "index.db"
     found["assets"] = [
-        (key, plain(json.loads(last), runs) if last else None, runs.index(run) if run else None)
+        (key, plain(json.loads(last.replace(root, "")), runs) if last else None, runs.index(run) if run else None)
         for key, last, run in rows(
             index, "SELECT asset_key, last_materialization, last_run_id FROM asset_keys ORDER BY asset_key"
         )
@@ -278,6 +283,18 @@ def test_events_stored_as_a_list(location: Location, storage: BatchedEventLogSto
     assert location.instance.all_logs(run_id) == entries
 
 
+def test_with_batches_of_dagsters_own(location: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Dagster is told to store its planned events in batches, a run for partitions is as without it."""
+    monkeypatch.setenv("DAGSTER_EVENT_BATCH_SIZE", "10")
+    write(location.folder, {"a.txt": "alpha", "b.txt": "beta"})
+    location.run()
+    run = location.run_range("a.txt", "b.txt")
+    assert run.success
+    planned = {dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED}
+    assert len(location.instance.all_logs(run.run_id, of_type=planned)) == 8
+    assert len(location.events(run.run_id)) == 10
+
+
 def test_a_reader_sees_whole_documents(location: Location) -> None:
     """Who reads the index during a run finds the five events of a document, or none."""
     write(location.folder, {f"{number:02}.txt": f"text {number}" for number in range(25)})
@@ -286,15 +303,15 @@ def test_a_reader_sees_whole_documents(location: Location) -> None:
     done = threading.Event()
 
     def read() -> None:
-        while not done.is_set():
-            counts = "SELECT count(*) FROM event_logs WHERE partition IS NOT NULL GROUP BY partition"
+        counts = "SELECT count(*) FROM event_logs WHERE partition IS NOT NULL GROUP BY partition"
+        finished = False
+        while not finished:
+            finished = done.is_set()  # then once more
             seen.update(count for (count,) in rows(index, counts))
 
     reader = threading.Thread(target=read)
     reader.start()
     assert location.run().success
-    while not seen:
-        pass
     done.set()
     reader.join()
     assert seen == {5}

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
 import dagster as dg
+import pytest
 
-from qedge_dagster.orchestration import build_full_pass_schedule, build_ingest_job, build_reindex_sensor
+from qedge_dagster.orchestration import (
+    abandoned,
+    build_full_pass_schedule,
+    build_ingest_job,
+    build_reindex_sensor,
+)
 from qedge_dagster.pipeline import IngestionPipeline, RunOptions
 from tests.orchestration.support import Location
 from tests.pipeline.support import write
 
 
-def tick(location: Location, **settings: Any) -> dg.RunRequest | str:
+def tick(location: Location, cursor: str | None = None, **settings: Any) -> dg.RunRequest | str:
     """The request of one tick, or its reason for none."""
+    return tick_with_cursor(location, cursor, **settings)[0]
+
+
+def tick_with_cursor(location: Location, cursor: str | None, **settings: Any) -> tuple[dg.RunRequest | str, str | None]:
     sensor = build_reindex_sensor(location.target, build_ingest_job(location.target), **settings)
     with dg.build_sensor_context(
-        location.instance, resources={"ingestion": location.resource()}, definitions=location.definitions
+        location.instance,
+        cursor=cursor,
+        resources={"ingestion": location.resource()},
+        definitions=location.definitions,
     ) as context:
         data = sensor.evaluate_tick(context)
     if data.run_requests:
-        return data.run_requests[0]
+        return data.run_requests[0], data.cursor
     assert data.skip_message
-    return data.skip_message
+    return data.skip_message, data.cursor
 
 
 def documents(request: dg.RunRequest | str) -> list[str]:
@@ -87,6 +101,27 @@ def test_nothing_is_asked_for_while_a_run_is_active(location: Location) -> None:
         next(events)
         assert str(tick(location)).startswith("A run is active")
         events.close()
+
+
+def test_a_run_that_died_does_not_block(location: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is STARTED for Dagster, without the lock for longer than the grace, is ended as failed, and the tick
+    asks for what it left. One that is still to start, or has not been seen for as long, is left alone."""
+    write(location.folder, {"a.txt": "alpha"})
+    job = location.definitions.resolve_job_def("notes_ingest")
+    dead, waiting = (
+        location.instance.create_run_for_job(job, tags=location.target.run_tags, status=status)
+        for status in (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.NOT_STARTED)
+    )
+    reason, cursor = tick_with_cursor(location, None)
+    assert str(reason).startswith("A run is active")
+    assert list(json.loads(cursor or "")) == [dead.run_id]
+    monkeypatch.setattr(abandoned, "_GRACE_SECONDS", 0.0)
+    _, cursor = tick_with_cursor(location, cursor)
+    assert cursor == "{}"
+    statuses = {run.run_id: run.status for run in location.instance.get_runs()}
+    assert statuses == {dead.run_id: dg.DagsterRunStatus.FAILURE, waiting.run_id: dg.DagsterRunStatus.NOT_STARTED}
+    location.instance.delete_run(waiting.run_id)
+    assert documents(tick(location, cursor)) == ["a.txt"]
 
 
 def test_a_failed_document_is_not_asked_for_again(location: Location) -> None:

@@ -17,10 +17,12 @@ def _read(wheel: Path, suffix: str) -> bytes:
 
 
 def test_data_and_licences(wheel: Path) -> None:
-    """The vocabulary, the type marker, the licence, the notice and the vocabulary's own licence are in the wheel."""
+    """The vocabulary, the settings of a Dagster home, the type marker, the licence, the notice and the vocabulary's own
+    licence are in the wheel."""
     vocabulary = _read(wheel, "qedge_dagster/embedding/data/vocab.txt")
     assert hashlib.sha256(vocabulary).hexdigest() == "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
     assert vocabulary.count(b"\n") == 30522
+    assert _read(wheel, "qedge_dagster/orchestration/dagster.yaml").startswith(b"telemetry:\n  enabled: false\n")
     assert _read(wheel, "qedge_dagster/py.typed") == b""
     assert b"MIT License" in _read(wheel, "licenses/LICENSE")
     assert b"vocab.txt" in _read(wheel, "licenses/NOTICE")

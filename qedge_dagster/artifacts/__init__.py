@@ -1,0 +1,1 @@
+"""What each stage made of each document, as Parquet files beside the database."""

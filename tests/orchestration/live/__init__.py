@@ -1,0 +1,1 @@
+"""Webserver, daemon and code server as real processes over a folder of documents."""
