@@ -7,10 +7,13 @@ from pathlib import Path
 
 import yaml
 
-__all__ = ["RECORDS", "dagster_home", "forget_source"]
+__all__ = ["LOCATION", "RECORDS", "dagster_home", "forget_source"]
 
 #: The folder in a home with the settings of each source, as `orchestration.recorded` writes them.
 RECORDS = "qedge"
+
+#: The code location that is made of them.
+LOCATION = "qedge_dagster.orchestration.location"
 
 
 def dagster_home(database: Path) -> Path:

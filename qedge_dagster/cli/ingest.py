@@ -174,8 +174,8 @@ def _run_dagster(database: Path, collection: str, quiet: bool, values: Mapping[s
     source, options = _source(database, values), _run_options(values)
     if values["profile"] and not values["model"]:
         raise click.UsageError(PROFILE_ALONE)
-    if not database.absolute().parent.is_dir():  # the home would make it
-        raise QedgeError(6002, f"cannot open {database}: its folder does not exist")
+    if not database.absolute().parent.is_dir():  # which making the home would hide
+        raise QedgeError(6002, f"{database} cannot be opened: unable to open database file")
     settings = ingestion_settings(database, collection, source.source_id, options, values)
 
     from qedge_dagster.cli.orchestrated import OrchestratedRun

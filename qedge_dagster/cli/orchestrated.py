@@ -16,6 +16,7 @@ from dagster._core.execution.api import execute_run
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 from sqlalchemy.exc import SQLAlchemyError
 
+from qedge_dagster.cli.home import LOCATION
 from qedge_dagster.cli.instance import UNAVAILABLE, faults_of, open_instance
 from qedge_dagster.cli.output import note, printable
 from qedge_dagster.errors import QedgeError
@@ -126,5 +127,5 @@ class OrchestratedRun:
 
 def _origin(job: str) -> RemoteJobOrigin:
     """By which the UI finds the job of a run in the code location that `qedge ui` serves."""
-    location = RegisteredCodeLocationOrigin("qedge_dagster.orchestration.location")
+    location = RegisteredCodeLocationOrigin(LOCATION)
     return RemoteJobOrigin(RemoteRepositoryOrigin(location, "__repository__"), job)

@@ -14,11 +14,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+from qedge_dagster.cli.home import LOCATION
 from qedge_dagster.errors import QedgeError
 
 __all__ = ["Services", "running_services"]
 
-_LOCATION = "qedge_dagster.orchestration.location"
 _POLL_SECONDS = 0.2
 _GRACE_SECONDS = 15.0
 
@@ -96,7 +96,7 @@ def running_services(home: Path, host: str, port: int, log: Path | None) -> Gene
                 output = stack.enter_context(log.open("ab"))
             except OSError as error:
                 raise QedgeError(6013, f"the Dagster home {home} cannot be used: {error}") from error
-        command = [sys.executable, "-m", "dagster", "dev", "-m", _LOCATION, "--working-directory", str(home)]
+        command = [sys.executable, "-m", "dagster", "dev", "-m", LOCATION, "--working-directory", str(home)]
         process = subprocess.Popen(  # noqa: S603 - our own interpreter, and arguments that click has checked
             [*command, "--host", host, "--port", str(port)],
             env={**os.environ, "DAGSTER_HOME": str(home)},

@@ -8,10 +8,11 @@ import shutil
 import signal
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import apsw
 import dagster as dg
 import pytest
 import yaml
@@ -24,6 +25,7 @@ from qedge_dagster.orchestration import IngestionSettings
 from qedge_dagster.orchestration.location import build_location
 from qedge_dagster.orchestration.recorded import read_recorded
 from tests.cli.conftest import finish, start
+from tests.cli.test_failure import FAILURES, USAGE
 from tests.cli.test_process import _count, _until
 
 STAGES = ("extracted_documents", "document_chunks", "chunk_embeddings", "collection")
@@ -298,6 +300,23 @@ def test_a_home_that_fails_when_the_work_is_done(
     assert (result.exit_code, json.loads(result.stdout)["documents_indexed"]) == (0, 3)
     assert "history of this run is not complete" in result.stderr
     assert "disk is full" in result.stderr
+
+
+INGEST_ERRORS = [args for args in (*USAGE, *(args for args, _ in FAILURES)) if args[0] == "ingest"]
+
+
+@pytest.mark.usefixtures("ingested")
+@pytest.mark.parametrize("args", INGEST_ERRORS, ids=" ".join)
+def test_errors_are_those_of_the_engine(args: list[str], home: Path, model: Path) -> None:
+    """What goes wrong is said with the same words and exit code as without Dagster, and wrong usage makes no home."""
+    assert home
+    with closing(apsw.Connection("foreign.db")) as foreign:
+        foreign.pragma("user_version", 9)
+    rest = args[1:] if "--model" in args or "--profile" in args else [*args[1:], "--model", str(model)]
+    found, expected = ingest(*rest), ingest("--no-dagster", *rest)
+    assert found.exit_code == expected.exit_code != 0
+    assert found.stderr.replace(f"{Path.cwd()}/", "") == expected.stderr  # its paths are absolute
+    assert home.exists() <= (expected.exit_code == 1 or "--model" in args)
 
 
 def test_a_removed_source_is_not_ingested_again(home: Path, docs: Path, model: Path) -> None:
