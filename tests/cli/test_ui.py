@@ -71,7 +71,9 @@ def test_the_ui_shows_what_was_ingested(home: Path) -> None:
     """The address answers, with assets and partitions, and a run that belongs to the location; SIGTERM ends every
     process. The terminal got one line."""
     port = free_port()
-    with start("ui", "--db", home.with_suffix(""), "--port", port) as process:
+    args = ["ui", "--db", home.with_suffix(""), "--port", port]
+    # As a shell starts a background process: with SIGINT ignored, which Dagster then takes over for SIGTERM.
+    with start(*args, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line == f"http://127.0.0.1:{port} (Ctrl-C ends it; the log is {home}/ui.log)\n"
