@@ -13,12 +13,14 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import BinaryIO
 
 from qedge_dagster.cli.home import LOCATION
 from qedge_dagster.errors import QedgeError
 
 __all__ = ["Services", "running_services"]
 
+_STDERR = 2
 _POLL_SECONDS = 0.2
 _GRACE_SECONDS = 15.0
 
@@ -79,7 +81,7 @@ class Services:
 def running_services(home: Path, host: str, port: int, log: Path | None) -> Generator[Services]:
     """The services of a home, until the context ends. SIGINT and SIGTERM only end what waits for them.
 
-    `log` is the file for what they print, None for the terminal. Raises `QedgeError` 6013.
+    `log` is the file for what they print, None for this process's stderr. Raises `QedgeError` 6013.
     """
     stopped = threading.Event()
 
@@ -90,7 +92,7 @@ def running_services(home: Path, host: str, port: int, log: Path | None) -> Gene
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
     with ExitStack() as stack:
-        output = None
+        output: int | BinaryIO = _STDERR
         if log is not None:
             try:
                 output = stack.enter_context(log.open("ab"))
@@ -99,7 +101,7 @@ def running_services(home: Path, host: str, port: int, log: Path | None) -> Gene
         command = [sys.executable, "-m", "dagster", "dev", "-m", LOCATION, "--working-directory", str(home)]
         process = subprocess.Popen(  # noqa: S603 - our own interpreter, and arguments that click has checked
             [*command, "--host", host, "--port", str(port)],
-            env={**os.environ, "DAGSTER_HOME": str(home)},
+            env={**os.environ, "DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "yes"},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
