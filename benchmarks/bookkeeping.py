@@ -2,10 +2,10 @@
 
     python -m benchmarks.bookkeeping [--documents 60] [--rounds 5] [--json]
 
-The same edits go through the engine, and through Dagster: with its default event log, with that of this package, and with
-the Parquet artefacts as well, which are no bookkeeping but take their time. The embedder is free, so that the ratio to
-the engine is the worst there is. The figures are medians over the rounds, CPU time of this process, with what a run costs
-before its first document divided among the documents.
+The same edits go through the engine, and through Dagster: with its default event log, with that of this package, and
+with the Parquet artefacts as well, which are no bookkeeping but their time. The embedder is free, so that the ratio
+to the engine is the worst there is. The figures are medians over the rounds, CPU time of this process, with what a run
+costs before its first document divided among the documents.
 """
 
 from __future__ import annotations

@@ -134,6 +134,16 @@ class StateStore:
                 (self.collection, source_id, document_id),
             )
 
+    def failed(self, source_id: str, limit: int) -> tuple[int, dict[str, str]]:
+        """How many documents of a source have failed, and what was recorded of the first ones."""
+        condition = "FROM qedge_ingest_document WHERE collection = ? AND source_id = ? AND status = 'failed'"
+        values = (self.collection, source_id)
+        count = self._connection.execute(f"SELECT count(*) {condition}", values).get
+        rows = self._connection.execute(
+            f"SELECT document_id, error {condition} ORDER BY document_id LIMIT ?", (*values, limit)
+        )
+        return count, dict(rows.fetchall())
+
     def census(self) -> Iterator[tuple[str | None, bytes | None, DocumentStatus, bool, int]]:
         """Number of documents by extractor, recipe, status, and whether they have chunks."""
         yield from self._connection.execute(

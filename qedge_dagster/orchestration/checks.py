@@ -1,7 +1,6 @@
 """Asset checks of a collection."""
 
 from contextlib import closing
-from itertools import islice
 
 from dagster import (
     AssetCheckEvaluation,
@@ -97,12 +96,9 @@ def log_checks(
 def _no_failed_documents(state: StateStore | None, target: IngestionTarget) -> AssetCheckResult:
     if state is None:
         return _nothing_yet()
-    rows = state.documents(target.source.source_id)
-    failed = {row.document_id: row.error for _, row in rows if row.status == "failed"}
+    count, errors = state.failed(target.source.source_id, _FAILURES_NAMED)
     return AssetCheckResult(
-        passed=not failed,
-        severity=AssetCheckSeverity.WARN,
-        metadata={"failed": len(failed), "errors": dict(islice(failed.items(), _FAILURES_NAMED))},
+        passed=not count, severity=AssetCheckSeverity.WARN, metadata={"failed": count, "errors": errors}
     )
 
 

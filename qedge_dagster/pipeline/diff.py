@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from qedge_dagster.chunking.base import ChunkDraft
 from qedge_dagster.collection.writer import ChunkRow, StoredRow
 from qedge_dagster.documents import ExtractedDocument
+from qedge_dagster.embedding.base import Embedder
 from qedge_dagster.hashing import chunk_key, hash_fields
+from qedge_dagster.state import StageVersions
 
-__all__ = ["ChunkDiff", "chunks_version", "diff_chunks", "identify"]
+__all__ = ["ChunkDiff", "chunks_version", "diff_chunks", "identify", "stage_versions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +59,13 @@ def chunks_version(rows: Iterable[ChunkRow]) -> bytes:
     return hash_fields(
         (row.content_hash.hex(), row.draft.ordinal, row.draft.char_start, row.draft.char_end, row.draft.page)
         for row in rows
+    )
+
+
+def stage_versions(extracted: bytes, rows: Sequence[ChunkRow], embedder: Embedder, recipe_hash: bytes) -> StageVersions:
+    """The data versions of all stages; `extracted` is that of the text."""
+    embeddings = (embedder.profile.id, embedder.model_hash, *(row.content_hash.hex() for row in rows))
+    places = ((row.key, row.draft.ordinal, row.draft.char_start, row.draft.char_end) for row in rows)
+    return StageVersions(
+        extracted, chunks_version(rows), hash_fields(embeddings), hash_fields((*places, recipe_hash.hex()))
     )

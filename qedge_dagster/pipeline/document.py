@@ -16,9 +16,9 @@ from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.writer import ChunkRow, CollectionWriter, VectorsMissing
 from qedge_dagster.documents import ExtractedDocument
 from qedge_dagster.errors import SETTLED_CODES, Failure, QedgeError
-from qedge_dagster.extractors.base import ExtractionContext, Extractor, fingerprint
-from qedge_dagster.hashing import ByteLimitExceeded, hash_fields, hash_stream
-from qedge_dagster.pipeline.diff import ChunkDiff, chunks_version, diff_chunks, identify
+from qedge_dagster.extractors.base import Extractor, fingerprint
+from qedge_dagster.hashing import hash_fields
+from qedge_dagster.pipeline.diff import ChunkDiff, diff_chunks, identify, stage_versions
 from qedge_dagster.pipeline.embed import WindowEmbedder, windows
 from qedge_dagster.pipeline.events import (
     PREVIEW_CHARACTERS,
@@ -29,9 +29,9 @@ from qedge_dagster.pipeline.events import (
     Phase,
     WindowEmbedded,
 )
+from qedge_dagster.pipeline.fetching import extract_item, hash_item
 from qedge_dagster.pipeline.gauge import Gauge, Stopped
 from qedge_dagster.pipeline.options import RunOptions
-from qedge_dagster.pipeline.reading import CheckedOpen
 from qedge_dagster.pipeline.results import DocumentOutcome, DocumentResult
 from qedge_dagster.pipeline.stages import Stages
 from qedge_dagster.sources.base import SourceItem
@@ -143,7 +143,7 @@ class DocumentProcessor:
             self._stages.registry.resolve(item)  # raises 6101
         if may_skip and before is not None and before.content_hash is not None and self._trusted(item, before):
             return DocumentSkipped(item.document_id, before.content_hash)
-        work.source_hash, work.size_bytes = self._hash(item)
+        work.source_hash, work.size_bytes = hash_item(item, self._stages.options)
         if before is not None and before.content_hash == work.source_hash:
             if may_skip:
                 return DocumentSkipped(item.document_id, work.source_hash)
@@ -168,20 +168,6 @@ class DocumentProcessor:
             and (item.size_bytes, item.modified_utc) == (before.size_bytes, before.modified_utc)
         )
 
-    def _hash(self, item: SourceItem) -> tuple[bytes, int]:
-        limit = self._stages.options.max_document_bytes
-        if item.size_bytes is not None and item.size_bytes > limit:
-            raise QedgeError(6052, f"{item.size_bytes} bytes, the limit is {limit}")
-        try:
-            with item.open() as stream:
-                return hash_stream(stream, limit)
-        except ByteLimitExceeded as error:
-            raise QedgeError(6052, f"more than {limit} bytes") from error
-        except QedgeError:
-            raise
-        except Exception as error:  # OSError, or whatever a remote store's client raises
-            raise QedgeError(6053, getattr(error, "strerror", None) or type(error).__name__) from error
-
     # extract → chunk → diff → embed → switch
 
     def _index(self, work: _Work) -> Generator[Event, None, None]:
@@ -199,23 +185,7 @@ class DocumentProcessor:
         with clock("chunk"):
             rows = identify(self._source_id, document, self._stages.chunker.chunk(document, warnings.append))
             diff = diff_chunks(self._writer.stored(self._source_id, document_id), rows)
-            versions = StageVersions(
-                extracted,
-                chunks_version(rows),
-                hash_fields(
-                    (
-                        self._stages.embedder.profile.id,
-                        self._stages.embedder.model_hash,
-                        *(row.content_hash.hex() for row in rows),
-                    )
-                ),
-                hash_fields(
-                    (
-                        *((r.key, r.draft.ordinal, r.draft.char_start, r.draft.char_end) for r in rows),
-                        work.recipe_hash.hex(),
-                    )
-                ),
-            )
+            versions = stage_versions(extracted, rows, self._stages.embedder, work.recipe_hash)
         fresh: dict[bytes, bytes] = {}
         artifacts: StagePaths = {}
         while True:
@@ -280,24 +250,7 @@ class DocumentProcessor:
             known = self._artifacts.extracted(self._source_id, work.item.document_id, self._inputs(work))
             if known is not None:
                 return known
-        checked = CheckedOpen(work.item.open, work.source_hash, self._stages.options.max_document_bytes)
-        item = replace(work.item, open=checked)
-        try:
-            document = work.extractor.extract(item, ExtractionContext(self._stages.options.normalize_text))
-            checked.verify()
-        except QedgeError:
-            checked.verify()  # else half a save would count as a broken file, settled until it changes
-            raise
-        except ByteLimitExceeded as error:
-            raise QedgeError(6052, f"grown to more than {self._stages.options.max_document_bytes} bytes") from error
-        except OSError as error:
-            raise QedgeError(6053, error.strerror or type(error).__name__) from error
-        except Exception as error:
-            # The type alone: a parser's message may quote the document.
-            raise QedgeError(6102, f"the {work.extractor.id} extractor raised {type(error).__name__}") from error
-        if not document.has_text_layer:
-            raise QedgeError(6105, f"none of {document.page_count} pages has text")
-        return document
+        return extract_item(work.item, work.extractor, work.source_hash, self._stages.options)
 
     def _embed_missing(
         self, document_id: str, diff: ChunkDiff, fresh: dict[bytes, bytes]

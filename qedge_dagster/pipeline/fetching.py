@@ -1,0 +1,58 @@
+"""The two reads of a document: once to hash it, once to extract it. What goes wrong gets its code here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from qedge_dagster.documents import ExtractedDocument
+from qedge_dagster.errors import QedgeError
+from qedge_dagster.extractors.base import ExtractionContext, Extractor
+from qedge_dagster.hashing import ByteLimitExceeded, hash_stream
+from qedge_dagster.pipeline.options import IngestionOptions
+from qedge_dagster.pipeline.reading import CheckedOpen
+from qedge_dagster.sources.base import SourceItem
+
+__all__ = ["extract_item", "hash_item"]
+
+
+def hash_item(item: SourceItem, options: IngestionOptions) -> tuple[bytes, int]:
+    """Hash and size of the bytes. Raises `QedgeError` 6052 for too many of them, 6053 where they cannot be read."""
+    limit = options.max_document_bytes
+    if item.size_bytes is not None and item.size_bytes > limit:
+        raise QedgeError(6052, f"{item.size_bytes} bytes, the limit is {limit}")
+    try:
+        with item.open() as stream:
+            return hash_stream(stream, limit)
+    except ByteLimitExceeded as error:
+        raise QedgeError(6052, f"more than {limit} bytes") from error
+    except QedgeError:
+        raise
+    except Exception as error:  # OSError, or whatever a remote store's client raises
+        raise QedgeError(6053, getattr(error, "strerror", None) or type(error).__name__) from error
+
+
+def extract_item(
+    item: SourceItem, extractor: Extractor, source_hash: bytes, options: IngestionOptions
+) -> ExtractedDocument:
+    """What `extractor` makes of the bytes whose hash is `source_hash`.
+
+    Raises `QedgeError` 6052 where they have grown too many, 6053 where they cannot be read or are no longer the same,
+    6102 for a fault of the extractor, 6105 for a document without text, and what the extractor itself says.
+    """
+    checked = CheckedOpen(item.open, source_hash, options.max_document_bytes)
+    try:
+        document = extractor.extract(replace(item, open=checked), ExtractionContext(options.normalize_text))
+        checked.verify()
+    except QedgeError:
+        checked.verify()  # else half a save would count as a broken file, settled until it changes
+        raise
+    except ByteLimitExceeded as error:
+        raise QedgeError(6052, f"grown to more than {options.max_document_bytes} bytes") from error
+    except OSError as error:
+        raise QedgeError(6053, error.strerror or type(error).__name__) from error
+    except Exception as error:
+        # The type alone: a parser's message may quote the document.
+        raise QedgeError(6102, f"the {extractor.id} extractor raised {type(error).__name__}") from error
+    if not document.has_text_layer:
+        raise QedgeError(6105, f"none of {document.page_count} pages has text")
+    return document
