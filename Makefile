@@ -1,7 +1,8 @@
 # `make demo` and `make test` are all the set-up there is: each makes .venv first where it is missing or out of date.
 #   PYTHON=python3.12   the interpreter to build .venv with (default: the first on PATH that is new enough);
 #                       `make clean` first where .venv exists already
-#   DOCS=folder         the documents of `make demo` (default: examples/docs); what it made of them is kept in .demo
+#   DOCS=folder         the documents of `make demo` and `make ui` (default: examples/docs); what they made of them is
+#                       kept in .demo
 #   QUESTION="…"        the question that `make demo` asks
 
 SHELL := bash
@@ -25,7 +26,7 @@ export DOCS QUESTION
 
 NEW_ENOUGH := import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))
 
-.PHONY: help setup demo test test-long test-pythons lint types install-table clean
+.PHONY: help setup demo ui test test-long test-pythons lint types install-table clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
@@ -50,12 +51,18 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## ingest a folder, search it, ingest it again: nothing is embedded twice
 	@mkdir -p .demo
 	@db=".demo/$$(printf %s "$$DOCS" | cksum | cut -d ' ' -f 1).db"; \
-	[ "$$DOCS" != "$(SAMPLE)" ] || rm -f "$$db"*; \
+	[ "$$DOCS" != "$(SAMPLE)" ] || rm -rf "$$db"*; \
 	qedge() { printf '$$ qedge'; printf ' %q' "$$@"; echo; $(BIN)/qedge "$$@"; echo; }; \
 	qedge ingest --db "$$db" -- "$$DOCS"; \
 	if [ -n "$$QUESTION" ]; then qedge search --db "$$db" --top 3 -- "$$QUESTION"; fi; \
 	qedge ingest --db "$$db" -- "$$DOCS"; \
 	[ -n "$$QUESTION" ] || echo 'Ask your documents something: make demo DOCS=… QUESTION="…"'
+
+ui: $(STAMP) ## ingest a folder and show it in Dagster's web UI, until Ctrl-C
+	@mkdir -p .demo
+	@db=".demo/$$(printf %s "$$DOCS" | cksum | cut -d ' ' -f 1).db"; \
+	$(BIN)/qedge ingest --db "$$db" -- "$$DOCS"; \
+	exec $(BIN)/qedge ui --db "$$db"
 
 test: $(STAMP) ## the test suite
 	$(BIN)/python -m pytest $(TESTS)

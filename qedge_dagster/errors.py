@@ -33,6 +33,7 @@ CATALOGUE = MappingProxyType(
         6010: _Entry("RunAborted", "see the failures listed before it: a disk, a mount or the embedder is likely at fault; then run again"),
         6011: _Entry("SchemaMismatch", "open the collection with the options it was made with, or use another collection name"),
         6012: _Entry("ModelChanged", "use the old model, another collection, or `qedge ingest --rebuild` to re-embed everything; a collection made with a function of your own is rebuilt from Python, with RunOptions(rebuild=True)"),
+        6013: _Entry("DagsterUnavailable", "make the Dagster home writable or delete it (it holds history only), or run with --no-dagster"),
         6051: _Entry("SourceUnavailable", "check that the path exists, is mounted and may be read"),
         6052: _Entry("DocumentTooLarge", "raise --max-document-mib, or split or exclude the file"),
         6053: _Entry("DocumentUnreadable", "check permissions and that the file still exists; the next run tries again"),

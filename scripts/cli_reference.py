@@ -39,8 +39,13 @@ def reference() -> str:
     context = click.Context(main, info_name="qedge")
     names = main.list_commands(context)
     commands = {name: command for name in names if (command := main.get_command(context, name)) is not None}
-    shared = set.intersection(*({str(p.name) for p in _options(command)} for command in commands.values()))
-    parts = [_INTRODUCTION, "\n## Every command\n\n", *_table(next(iter(commands.values())), only=shared)]
+    names_of = [{str(option.name) for option in _options(command)} for command in commands.values()]
+    shared = {name for name in set.union(*names_of) if sum(name in some for some in names_of) >= len(names_of) - 1}
+    parts = [
+        _INTRODUCTION,
+        "\n## Every command\n\n`ui` shows all collections and takes no `--collection`.\n\n",
+        *_table(next(iter(commands.values())), only=shared),
+    ]
     for name, command in commands.items():
         command_context = click.Context(command, info_name=name, parent=context)
         usage = " ".join(command.collect_usage_pieces(command_context))

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qedge_dagster.cli.opening import open_pipeline
+from qedge_dagster.cli.home import dagster_home
+from qedge_dagster.cli.opening import PROFILE_ALONE, existing_artifacts, open_pipeline
 from qedge_dagster.cli.options import chunking_options, common, group, model_options, read_chunking
 from qedge_dagster.cli.sourcing import GIVEN_PATH, files_source, folder_source, source_options
+from qedge_dagster.errors import QedgeError
 
 if TYPE_CHECKING:
     from qedge_dagster.pipeline.options import RunOptions
+    from qedge_dagster.pipeline.results import RunResult
     from qedge_dagster.sources.base import Source
 
 #: Fields of `IngestionOptions` that the command line takes as they are.
@@ -68,6 +71,9 @@ run_options = group(
         "--trust-timestamps", is_flag=True, help="Do not read documents whose size and modification time are unchanged."
     ),
     click.option("--quiet", is_flag=True, help="No progress on stderr."),
+    click.option(
+        "--no-dagster", is_flag=True, help="Run without Dagster: starts faster, and `qedge ui` will not show the run."
+    ),
 )
 
 collection_options = group(
@@ -116,17 +122,35 @@ collection_options = group(
 @collection_options
 @common
 @click.pass_context
-def command(ctx: click.Context, database: Path, collection: str, as_json: bool, quiet: bool, **values: Any) -> None:
+def command(
+    ctx: click.Context,
+    database: Path,
+    collection: str,
+    as_json: bool,
+    quiet: bool,
+    no_dagster: bool,
+    **values: Any,
+) -> None:
     """Read one folder, or one or more files, into the collection.
 
     Documents that the folder no longer holds, or that --pattern and --exclude no longer select, are removed after a
     completed run, unless a part of the folder could not be read. A folder that was moved or renamed is another source:
     drop the old one with `qedge remove --all`, or give it the same --source-id from the start.
     Files that are named one by one belong to the source "files" and are never removed; their id is the path as given.
+
+    The run is one of Dagster, in this process: its history is in the Dagster home, which is $DAGSTER_HOME, or else the
+    folder DATABASE.dagster beside the database. `qedge ui` shows it, and keeps a folder's documents up to date while it
+    runs, unless --no-prune said to keep what is gone. The home holds history only: it may be deleted.
     """
+    from qedge_dagster.cli.summary import show_result
+
+    run = _run_engine if no_dagster else _run_dagster
+    ctx.exit(show_result(run(database, collection, quiet, values), as_json=as_json))
+
+
+def _run_engine(database: Path, collection: str, quiet: bool, values: Mapping[str, Any]) -> RunResult:
     from qedge_dagster.cli.interrupt import cancel_on_signals
     from qedge_dagster.cli.progress import progress
-    from qedge_dagster.cli.summary import show_result
 
     source, options = _source(database, values), _run_options(values)
     pipeline = open_pipeline(
@@ -135,10 +159,31 @@ def command(ctx: click.Context, database: Path, collection: str, as_json: bool, 
         chunking=read_chunking(values),
         **{name: values[name] for name in ("model", "profile", "strict_utf8", *_SETTINGS)},
         max_document_bytes=values["max_document_mib"] * 1024 * 1024,
+        artifacts=existing_artifacts(database),
     )
     with pipeline, cancel_on_signals(pipeline.cancel), progress(quiet=quiet) as count:
-        result = pipeline.run(source, options=options, on_event=count)
-    ctx.exit(show_result(result, as_json=as_json))
+        return pipeline.run(source, options=options, on_event=count)
+
+
+def _run_dagster(database: Path, collection: str, quiet: bool, values: Mapping[str, Any]) -> RunResult:
+    from qedge_dagster.cli.interrupt import cancel_on_signals
+    from qedge_dagster.cli.progress import progress
+    from qedge_dagster.cli.settings import ingestion_settings, op_config
+
+    # What is wrong with the command line is said before anything heavy is loaded.
+    source, options = _source(database, values), _run_options(values)
+    if values["profile"] and not values["model"]:
+        raise click.UsageError(PROFILE_ALONE)
+    if not database.absolute().parent.is_dir():  # which making the home would hide
+        raise QedgeError(6002, f"{database} cannot be opened: unable to open database file")
+    settings = ingestion_settings(database, collection, source.source_id, options, values)
+
+    from qedge_dagster.cli.orchestrated import OrchestratedRun
+
+    with progress(quiet=quiet) as count:
+        run = OrchestratedRun(dagster_home(database), settings, count)
+        with cancel_on_signals(run.cancel):
+            return run.run(op_config(options))
 
 
 def _source(database: Path, values: Mapping[str, Any]) -> Source:

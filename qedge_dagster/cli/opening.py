@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from qedge_dagster.pipeline import IngestionPipeline
     from qedge_dagster.state import StateStore
 
-__all__ = ["existing_spec", "find_source", "load_embedder", "open_existing_pipeline", "open_pipeline", "open_state"]
+PROFILE_ALONE = "--profile describes the model of --model, which is missing"
+
+__all__ = [
+    "PROFILE_ALONE",
+    "existing_artifacts",
+    "existing_spec",
+    "find_source",
+    "load_embedder",
+    "open_existing_pipeline",
+    "open_pipeline",
+    "open_state",
+]
 
 
 def load_embedder(model: Path | None, profile: str | None) -> Embedder:
@@ -28,7 +39,7 @@ def load_embedder(model: Path | None, profile: str | None) -> Embedder:
     if model is not None:
         return OnnxEmbedder.from_folder(model, profile)
     if profile is not None:
-        raise click.UsageError("--profile describes the model of --model, which is missing")
+        raise click.UsageError(PROFILE_ALONE)
     return OnnxEmbedder.default()
 
 
@@ -83,12 +94,17 @@ def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
 def open_existing_pipeline(database: Path, collection: str, **settings: Any) -> IngestionPipeline:
     """The same, but raises `QedgeError` 6002 instead of making a database that was only mistyped. Artefacts that lie
     beside the database are kept right."""
-    from qedge_dagster.artifacts.files import default_root
-
     if existing_spec(database, collection) is None:
         raise QedgeError(6002, f"{database} holds no collection {collection}")
+    return open_pipeline(database, collection, artifacts=existing_artifacts(database), **settings)
+
+
+def existing_artifacts(database: Path) -> Path | None:
+    """The folder of stage artefacts beside the database, where runs of Dagster have made one."""
+    from qedge_dagster.artifacts.files import default_root
+
     root = default_root(database)
-    return open_pipeline(database, collection, artifacts=root if root.is_dir() else None, **settings)
+    return root if root.is_dir() else None
 
 
 @contextmanager

@@ -14,7 +14,15 @@ import click
 if TYPE_CHECKING:
     from qedge_dagster.chunking.base import ChunkingOptions
 
-__all__ = ["chunking_options", "common", "group", "model_options", "read_chunking", "source_id_option"]
+__all__ = [
+    "chunking_options",
+    "common",
+    "common_without_collection",
+    "group",
+    "model_options",
+    "read_chunking",
+    "source_id_option",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -40,8 +48,7 @@ def _utf8(_context: click.Context, _parameter: click.Parameter, value: Path) -> 
     return value
 
 
-#: Every command has these.
-common = group(
+_database = group(
     click.option(
         "--db",
         "database",
@@ -53,7 +60,9 @@ common = group(
         callback=_utf8,
         help="The database file.",
     ),
-    click.option("--collection", default="chunks", show_default=True, help="The collection in the database."),
+)
+_collection = click.option("--collection", default="chunks", show_default=True, help="The collection in the database.")
+_output = group(
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else, on stdout."),
     click.option(
         "--debug",
@@ -63,6 +72,10 @@ common = group(
         help="On an error, print the traceback too.",
     ),
 )
+
+#: Every command has these; `qedge ui` shows all collections of a home.
+common = group(_database, _collection, _output)
+common_without_collection = group(_database, _output)
 
 model_options = group(
     click.option(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from qedge_dagster.cli.home import forget_source
 from qedge_dagster.cli.opening import find_source, open_existing_pipeline, open_state
 from qedge_dagster.cli.options import common, source_id_option
 
@@ -36,7 +37,8 @@ def command(
 ) -> None:
     """Remove documents and their chunks from the collection: by id, or with --all every document of a source.
 
-    If one of the ids is unknown, none is removed.
+    If one of the ids is unknown, none is removed. A source that is removed with --all is gone from `qedge ui` too, once
+    its code location is loaded again.
     """
     from qedge_dagster.cli.interrupt import cancel_on_signals
     from qedge_dagster.cli.summary import show_result
@@ -55,6 +57,9 @@ def command(
         raise click.UsageError(
             f"the documents are in several sources, remove them one by one: {', '.join(sorted(sources))}"
         )
+    source = sources.pop()
     with open_existing_pipeline(database, collection) as pipeline, cancel_on_signals(pipeline.cancel):
-        result = pipeline.remove(sources.pop(), documents)
+        result = pipeline.remove(source, documents)
+    if everything and result.outcome == "completed":
+        forget_source(database, collection, source)
     ctx.exit(show_result(result, as_json=as_json))

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from qedge_dagster.cli.home import dagster_home
 from qedge_dagster.cli.options import group
 from qedge_dagster.errors import QedgeError
 
 if TYPE_CHECKING:
     from qedge_dagster.sources import FilesSource, FolderSource
 
-__all__ = ["GIVEN_PATH", "files_source", "folder_source", "source_options"]
+__all__ = ["GIVEN_PATH", "excluded", "files_source", "folder_source", "source_options"]
 
 #: Files named one by one are one source, so that naming the same file again finds its state.
 _FILES_SOURCE_ID = "files"
@@ -62,15 +63,32 @@ def folder_source(
     source_id: str | None,
     include_hidden: bool,
 ) -> FolderSource:
-    """Where the database lies in the folder, its own files are no documents."""
     from qedge_dagster.sources import FolderSource
 
-    exclude = list(exclude)
-    if database.resolve().is_relative_to(path.resolve()):
-        # The leading / ties the pattern to the root of the source.
-        own = "/" + glob.escape(database.resolve().relative_to(path.resolve()).as_posix())
-        exclude += [own, own + "-*", own + ".artifacts"]
-    return FolderSource(path, patterns or "*", exclude=exclude, source_id=source_id, include_hidden=include_hidden)
+    return FolderSource(
+        path,
+        patterns or "*",
+        exclude=excluded(path, database, exclude),
+        source_id=source_id,
+        include_hidden=include_hidden,
+    )
+
+
+def excluded(path: Path, database: Path, exclude: Sequence[str]) -> list[str]:
+    """`exclude`, and where they lie in the folder `path`, the database with all that belongs to it, and the Dagster
+    home: none of them is a document."""
+    folder = path.resolve()
+    own = [f"{database.resolve()}{end}" for end in ("", "-*", ".artifacts", ".dagster")]
+    own.append(str(dagster_home(database).resolve()))
+    return [*exclude, *dict.fromkeys(pattern for name in own if (pattern := _below(folder, Path(name))))]
+
+
+def _below(folder: Path, path: Path) -> str | None:
+    """The pattern of a path; the leading / ties it to the root of the source."""
+    if path == folder or not path.is_relative_to(folder):
+        return None
+    name = path.relative_to(folder).as_posix()
+    return "/" + (glob.escape(name[:-1]) + "*" if name.endswith("-*") else glob.escape(name))
 
 
 def files_source(paths: Sequence[Path], source_id: str | None) -> FilesSource:

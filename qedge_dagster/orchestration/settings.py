@@ -21,6 +21,9 @@ class SourceSettings(BaseModel, Resolvable):
 
     folder: str | None = Field(default=None, description="Folder with the documents.")
     files: list[str] = Field(default=[], description="Files by name, instead of a folder.")
+    root: str | None = Field(
+        default=None, description="Folder below which `files` are looked for; their names as listed are their ids."
+    )
     pattern: list[str] | str = Field(default="*", description="Globs of the files to take, such as '*.md'.")
     exclude: list[str] | str = Field(default=[], description="Globs of the files and folders to leave out.")
     include_hidden: bool = Field(default=False, description="Take hidden files and folders too.")
@@ -38,7 +41,7 @@ class SourceSettings(BaseModel, Resolvable):
     def source(self, root: Path) -> FolderSource | FilesSource:
         """Relative paths are below `root`. Raises `QedgeError` 6005 or 6055."""
         if self.folder is None:
-            return FilesSource(self.files, self.id or "files", root=root)
+            return FilesSource(self.files, self.id or "files", root=root / (self.root or ""))
         return FolderSource(
             root / self.folder,
             self.pattern,
@@ -66,12 +69,13 @@ class IngestionSettings(PipelineSettings, Resolvable):
         key = hash_fields((self.database, self.collection, source.source_id)).hex()[:12]
         return IngestionTarget(source, self.collection, self.name, resource_key=f"ingestion_{key}")
 
-    def resource(self, root: Path) -> IngestionResource:
+    def resource(self, root: Path, kind: type[IngestionResource] = IngestionResource) -> IngestionResource:
+        """`kind` may be a subclass, to follow what a run does."""
         settings = self.model_dump(include=set(PipelineSettings.model_fields))
         for path in ("database", "model_folder", "artifacts"):
             if settings[path]:
                 settings[path] = str(root / settings[path])
-        return IngestionResource(**settings)
+        return kind(**settings)
 
     def definitions(self, root: Path) -> Definitions:
         """Everything for Dagster; relative paths are below `root`."""

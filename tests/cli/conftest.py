@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,12 @@ DOCUMENTS = {
 }
 
 Invoke = Callable[..., Result]
+
+
+def _without_dagster(args: Sequence[object]) -> list[str]:
+    """What is tested does not depend on Dagster, which costs seconds: test_ingest_dagster.py is about the run of it."""
+    words = [str(arg) for arg in args]
+    return [words[0], "--no-dagster", *words[1:]] if words[:1] == ["ingest"] and "--help" not in words else words
 
 
 @pytest.fixture(scope="session")
@@ -58,12 +64,14 @@ def docs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def qedge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """Call the program in this process, in an empty folder, so that the default database is `qedge.db` there."""
+    """Call the program in this process, in an empty folder, so that the default database is `qedge.db` there. It
+    ingests without Dagster."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("QEDGE_DB", raising=False)
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
 
     def invoke(*args: object, **extra: Any) -> Result:
-        return CliRunner().invoke(main, [str(arg) for arg in args], **extra)
+        return CliRunner().invoke(main, _without_dagster(args), **extra)
 
     return invoke
 
@@ -74,7 +82,7 @@ def template(tmp_path_factory: pytest.TempPathFactory, model: Path) -> Path:
     folder = tmp_path_factory.mktemp("template")
     docs, database = write_docs(folder / "docs"), folder / "qedge.db"
     args = ["ingest", docs, "--db", database, "--model", model, "--source-id", "club"]
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    result = CliRunner().invoke(main, _without_dagster(args))
     assert result.exit_code == 0, result.stderr
     return database
 
@@ -85,10 +93,20 @@ def ingested(tmp_path: Path, docs: Path, template: Path) -> Path:  # noqa: ARG00
     return Path(shutil.copy(template, tmp_path / "qedge.db"))
 
 
+@pytest.fixture(scope="session")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """More documents than are done before a signal arrives."""
+    folder = tmp_path_factory.mktemp("many")
+    for number in range(2000):
+        (folder / f"{number:04}.txt").write_text(f"Boat {number} lies at berth {number * 7}.", "utf-8")
+    return folder
+
+
 @contextmanager
 def start(*args: object, env_changes: Mapping[str, str] | None = None, **extra: Any) -> Iterator[subprocess.Popen[str]]:
     """The program in a process of its own, which does not outlive the context."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", **(env_changes or {})}
+    environment.pop("DAGSTER_HOME", None)
     command = [sys.executable, "-m", "qedge_dagster.cli", *map(str, args)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8"}
     with subprocess.Popen(command, env=environment, **{**pipes, **extra}) as process:

@@ -37,20 +37,11 @@ def _count(database: Path, query: str) -> int:
         return 0
 
 
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """More documents than are done before a signal arrives."""
-    folder = tmp_path_factory.mktemp("many")
-    for number in range(2000):
-        (folder / f"{number:04}.txt").write_text(f"Boat {number} lies at berth {number * 7}.", "utf-8")
-    return folder
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_run_at_a_boundary(number: signal.Signals, many: Path, model: Path, tmp_path: Path) -> None:
     """The first signal: exit code 130, a cancelled run on record, whole documents only, and how to go on."""
     database = tmp_path / "x.db"
-    args = ["ingest", many, "--db", database, "--model", model, "--json"]
+    args = ["ingest", "--no-dagster", many, "--db", database, "--model", model, "--json"]
     with start(*args) as process:
         _until(lambda: _count(database, "SELECT count(*) FROM qedge_ingest_document"), process)
         process.send_signal(number)
@@ -71,7 +62,7 @@ def test_a_second_ctrl_c_leaves_at_once(model: Path, tmp_path: Path) -> None:
     folder.mkdir()
     # One document that takes long to cut: no boundary comes before the second signal.
     (folder / "long.txt").write_text("".join(f"Boat {n} has berth {n * 7}. " for n in range(100_000)), "utf-8")
-    with start("ingest", folder, "--db", database, "--model", model) as process:
+    with start("ingest", "--no-dagster", folder, "--db", database, "--model", model) as process:
         assert process.stderr is not None
         _until(lambda: _count(database, "SELECT count(*) FROM qedge_ingest_run"), process)
         process.send_signal(signal.SIGINT)
@@ -87,7 +78,7 @@ def test_a_second_ctrl_c_leaves_at_once(model: Path, tmp_path: Path) -> None:
 def test_two_runs_at_once(many: Path, model: Path, tmp_path: Path) -> None:
     """The second run of a source exits with 1 and 6008 and names the first, which goes on."""
     database = tmp_path / "x.db"
-    args = ["ingest", many, "--db", database, "--model", model, "--json"]
+    args = ["ingest", "--no-dagster", many, "--db", database, "--model", model, "--json"]
     with start(*args) as first:
         _until(lambda: _count(database, "SELECT count(*) FROM qedge_ingest_document"), first)
         second = finish(*args)
@@ -104,7 +95,7 @@ def test_a_reader_that_goes_away_is_no_error(many: Path, model: Path, tmp_path: 
     database = tmp_path / "x.db"
     read, write = os.pipe()
     os.close(read)
-    args = ["ingest", many, "--db", database, "--model", model, "--max-documents", 5, "--json"]
+    args = ["ingest", "--no-dagster", many, "--db", database, "--model", model, "--max-documents", 5, "--json"]
     result = finish(*args, stdout=write)
     assert (result.returncode, result.stderr) == (75, HOW_TO_GO_ON)
     result = finish("search", "boat", "--db", database, "--mode", "keyword", stdout=write)
@@ -146,7 +137,7 @@ def _on_terminal(*args: object, columns: int = 90, **environment: str) -> tuple[
 def test_progress_on_a_terminal(many: Path, model: Path, tmp_path: Path) -> None:
     """Counts, rate and the current document, redrawn in place; no percentage, and the cursor comes back."""
     code, shown = _on_terminal(
-        "ingest", many, "--db", tmp_path / "x.db", "--model", model, "--max-documents", 100, "--json"
+        "ingest", "--no-dagster", many, "--db", tmp_path / "x.db", "--model", model, "--max-documents", 100, "--json"
     )
     assert code == 75
     assert "documents (" in shown
@@ -161,7 +152,7 @@ def test_progress_on_a_terminal(many: Path, model: Path, tmp_path: Path) -> None
 def test_no_progress_when_quiet(many: Path, model: Path, tmp_path: Path) -> None:
     """--quiet leaves only how to go on."""
     _, shown = _on_terminal(
-        "ingest", many, "--db", tmp_path / "x.db", "--model", model, "--max-documents", 50, "--quiet"
+        "ingest", "--no-dagster", many, "--db", tmp_path / "x.db", "--model", model, "--max-documents", 50, "--quiet"
     )
     assert shown == HOW_TO_GO_ON.replace("\n", "\r\n")
 
@@ -174,6 +165,7 @@ HEAVY = ["numpy", "tokenizers", "onnxruntime", "rich", "dagster", "pandas", "pya
     [
         (["--help"], []),
         (["ingest", "--help"], []),
+        (["ui", "--help"], []),
         (["status"], []),
         (["status", "--json"], []),
         (["inspect", "notes.txt"], ["numpy"]),
