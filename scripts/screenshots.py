@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _QEDGE = [sys.executable, "-m", "qedge_dagster.cli"]
 _DOCUMENT = "wardens%2Fwater.md"
 _PAGES = {
-    "asset-graph": ("locations/qedge_dagster.orchestration.location/asset-groups/{group}/lineage", "1800,420"),
+    "asset-graph": ("locations/qedge_dagster.orchestration.location/asset-groups/{group}/lineage", "1800,560"),
     "partitions": ("assets/{key}/collection?view=partitions", "1400,760"),
     "partition": ("assets/{key}/extracted_documents?view=partitions&partition=" + _DOCUMENT, "1400,760"),
 }

@@ -45,9 +45,7 @@ def ingestion_settings(
             "first_migration": values["first_migration"],
             "synchronous": values["synchronous"],
             **given,
-            # Sensor and schedule remove what the source no longer holds: not where the command was told to keep it.
-            "automatic": options.delete_missing,
-            "schedule": "0 3 * * *" if options.delete_missing else None,
+            "delete_missing": options.delete_missing,
         }
     )
 

@@ -31,7 +31,8 @@ def ingest_partitions(
     Raises as `ingest` does.
     """
     selected = [document_id_of(key) for key in context.partition_keys]
-    ingest(context.op_execution_context, target, ingestion, RunOptions(), selected=selected)
+    options = RunOptions(delete_missing=ingestion.delete_missing)
+    ingest(context.op_execution_context, target, ingestion, options, selected=selected)
     yield from ()
 
 

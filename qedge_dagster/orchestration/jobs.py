@@ -1,6 +1,7 @@
 """Jobs of a target."""
 
 from contextlib import closing
+from typing import Any
 
 from dagster import (
     AssetSelection,
@@ -21,7 +22,7 @@ from qedge_dagster.errors import QedgeError
 from qedge_dagster.orchestration.assets import POOL
 from qedge_dagster.orchestration.execution import failure_of, ingest
 from qedge_dagster.orchestration.partitions import delete_partitions, partition_key_of
-from qedge_dagster.orchestration.resource import BudgetConfig, ingestion_of
+from qedge_dagster.orchestration.resource import BudgetConfig, IngestionResource, ingestion_of
 from qedge_dagster.orchestration.target import IngestionTarget
 from qedge_dagster.pipeline import RunOptions
 
@@ -50,7 +51,9 @@ class IngestionConfig(Config):
     rebuild: bool = Field(
         default=False, description="Embed with another model; the old vectors answer until the new are complete."
     )
-    delete_missing: bool = Field(default=True, description="Remove documents that the source no longer holds.")
+    delete_missing: bool | None = Field(
+        default=None, description="Remove documents that the source no longer holds; as the resource says by default."
+    )
     allow_empty: bool = Field(default=False, description="Empty the collection if the source holds no document.")
     fail_fast: bool = Field(default=False, description="Let the first document that fails end the run.")
     strict_recipe: bool = Field(default=False, description="Refuse (6009) to index again because options changed.")
@@ -58,10 +61,12 @@ class IngestionConfig(Config):
         default=False, description="Do not read documents whose size and modification time are unchanged."
     )
 
-    def options(self, budget: BudgetConfig) -> RunOptions:
-        """`budget` holds where the run has none of its own."""
-        flags = self.model_dump(exclude={"documents", "budget"})
-        return RunOptions((self.budget or budget).budget(), **flags)
+    def options(self, ingestion: IngestionResource) -> RunOptions:
+        """What is left open here is as the resource has it."""
+        flags: dict[str, Any] = self.model_dump(exclude={"documents", "budget"})
+        if self.delete_missing is None:
+            flags["delete_missing"] = ingestion.delete_missing
+        return RunOptions((self.budget or ingestion.budget).budget(), **flags)
 
 
 def build_ingest_job(target: IngestionTarget) -> JobDefinition:
@@ -90,7 +95,7 @@ def _ingest_op(target: IngestionTarget, name: str) -> OpDefinition:
     @op(name=name, pool=POOL, required_resource_keys={target.resource_key})
     def ingest_documents(context: OpExecutionContext, config: IngestionConfig) -> None:
         ingestion = ingestion_of(context, target)
-        ingest(context, target, ingestion, config.options(ingestion.budget), documents=config.documents)
+        ingest(context, target, ingestion, config.options(ingestion), documents=config.documents)
 
     return ingest_documents
 

@@ -101,6 +101,7 @@ class PipelineSettings(BaseModel):
         " it is left out, and none where it is empty.",
     )
     previews: bool = Field(default=True, description="Show how each document begins in the metadata of its events.")
+    delete_missing: bool = Field(default=True, description="Remove documents that the source no longer holds.")
     lock_wait: float = Field(default=60.0, description="Seconds to wait for another run of the same source to end.")
 
 

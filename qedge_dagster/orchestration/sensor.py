@@ -142,7 +142,7 @@ def _compare(target: IngestionTarget, ingestion: IngestionResource, pipeline: In
             found.listed += 1
             found.known.add(item.document_id)
             _compare_document(item, rows.pop(item.document_id, None), pipeline, budget, found)
-    if found.listed and not found.unlisted:
+    if found.listed and not found.unlisted and ingestion.delete_missing:
         found.outstanding.extend(rows)  # they are gone
     found.known.update(rows)
     if found.touched:

@@ -44,6 +44,7 @@ _Listing: TypeAlias = "Generator[SourceItem | DocumentFailed, None, None]"
 _SYSTEMIC_FAILURES_ALLOWED = 20
 _EMBEDDING_FAILURES_ALLOWED = 3
 _REMOVALS_PER_TRANSACTION = 64
+_KEPT_ON_REQUEST = "documents that are gone are kept on request"
 
 
 class Run:
@@ -123,7 +124,7 @@ class Run:
                     yield event
                     guard.check(event)
             if isinstance(source, SelectedDocuments):
-                yield from self._remove_missing(source, options.allow_empty)
+                yield from self._remove_missing(source, options.delete_missing, options.allow_empty)
                 return
             yield from self._sweep(seen, options.delete_missing, options.allow_empty)
         if not guard.embedding_failed:  # a failed document's finished windows serve its next attempt
@@ -203,7 +204,7 @@ class Run:
 
     def _sweep(self, seen: SeenDocuments, delete_missing: bool, allow_empty: bool) -> Generator[Event, None, None]:
         unseen = list(seen.unseen(self._state.collection, self._source_id))
-        withheld = "documents that are gone are kept on request"
+        withheld = _KEPT_ON_REQUEST
         if delete_missing:
             withheld = self._doubt(source_empty=self._tally.seen == 0 and not allow_empty)
         self.saw_everything = withheld is None
@@ -217,14 +218,19 @@ class Run:
             with self._database.atomic():
                 self._state.put_unseen(self._source_id, left)
 
-    def _remove_missing(self, source: SelectedDocuments, allow_empty: bool) -> Generator[Event, None, None]:
+    def _remove_missing(
+        self, source: SelectedDocuments, delete_missing: bool, allow_empty: bool
+    ) -> Generator[Event, None, None]:
         if not source.missing:
             return
-        withheld = self._doubt(source_empty=source.source_empty and not allow_empty)
+        withheld = _KEPT_ON_REQUEST
+        if delete_missing:
+            withheld = self._doubt(source_empty=source.source_empty and not allow_empty)
         if withheld is None:
             yield from self._remove(sorted(source.missing))
             return
-        self._tally.warnings.append(f"{len(source.missing)} documents that were not seen are kept: {withheld}")
+        if delete_missing:
+            self._tally.warnings.append(f"{len(source.missing)} documents that were not seen are kept: {withheld}")
         yield PruneWithheld(withheld, len(source.missing))
 
     def _doubt(self, *, source_empty: bool) -> str | None:

@@ -21,6 +21,7 @@ from dagster._core.instance.ref import InstanceRef
 
 from qedge_dagster.cli import main
 from qedge_dagster.cli.orchestrated import OrchestratedRun
+from qedge_dagster.collection import Collection
 from qedge_dagster.orchestration import IngestionSettings
 from qedge_dagster.orchestration.location import build_location
 from qedge_dagster.orchestration.recorded import read_recorded
@@ -223,16 +224,20 @@ def test_two_sources_of_one_collection(home: Path, docs: Path, model: Path, tmp_
 
 
 def test_files_given_one_by_one(home: Path, docs: Path, model: Path) -> None:
-    """Their record adds up, and nothing runs by itself that could remove one."""
+    """Their record adds up, and a run of it removes none that was ingested besides."""
     assert docs.is_dir()
     for name in ("docs/notes.txt", "docs/boats/engine.md"):
         assert ingest(name, "--model", model).exit_code == 0
     (settings,) = read_recorded(home)[0].values()
     assert settings.source.files == ["docs/notes.txt", "docs/boats/engine.md"]
-    assert (settings.automatic, settings.schedule) == (False, None)
+    assert not settings.delete_missing
+    (docs / "other.md").write_text("One more text.", "utf-8")
+    assert ingest("docs/other.md", "--model", model, "--no-dagster").exit_code == 0
     with opened(home) as instance:
         assert build_location(home).resolve_job_def("chunks_ingest").execute_in_process(instance=instance).success
     assert asset_events(home)[-1] == []
+    with Collection.open("qedge.db") as collection:
+        assert {"docs/other.md", "docs/notes.txt"} <= {chunk.document_id for chunk in collection.chunks()}
 
 
 def test_the_home_is_no_document(home: Path, docs: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,4 +355,4 @@ def test_settings_are_plain_yaml(home: Path, docs: Path, model: Path) -> None:
     assert written["database"] == str(home.with_suffix(""))
     assert written["model_folder"] == str(model)
     assert written["source"]["folder"] == str(docs)
-    assert (written["source"]["pattern"], written["automatic"]) == (["*.md"], True)
+    assert (written["source"]["pattern"], written["delete_missing"]) == (["*.md"], True)

@@ -49,6 +49,7 @@ class Location:
     instance: dg.DagsterInstance
     budget: BudgetConfig
     executor: dg.ExecutorDefinition | None = None
+    delete_missing: bool = True
 
     def __post_init__(self) -> None:
         self.folder = self.root / "docs"
@@ -76,7 +77,9 @@ class Location:
         )
 
     def resource(self) -> CountingResource:
-        return CountingResource(database=str(self.database), budget=self.budget, lock_wait=0.5)
+        return CountingResource(
+            database=str(self.database), budget=self.budget, delete_missing=self.delete_missing, lock_wait=0.5
+        )
 
     def run(self, job: str = "notes_ingest", **settings: Any) -> dg.ExecuteInProcessResult:
         documents = settings.pop("documents", None)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 import pytest
 
+from qedge_dagster.collection import Collection
 from qedge_dagster.orchestration import (
     abandoned,
     build_full_pass_schedule,
@@ -187,3 +189,18 @@ def test_the_schedule_runs_the_whole_source(location: Location) -> None:
     assert [request.run_config for request in requests] == [{}]
     full = location.run()
     assert [asset for _, asset, key in location.events(full.run_id) if key == "a.txt"][-1] == "collection"
+
+
+def test_documents_that_are_gone_are_kept_on_request(location: Location) -> None:
+    """With `delete_missing: false` neither the sensor nor a run, of partitions or of everything, removes one."""
+    write(location.folder, {"a.txt": "alpha", "b.txt": "beta"})
+    location.run()
+    (location.folder / "b.txt").unlink()
+    keeping = replace(location, delete_missing=False)
+    assert isinstance(tick(keeping), str)
+    assert keeping.run_range("a.txt", "b.txt").success
+    assert keeping.run().success
+    assert location.materialization("collection", "b.txt").metadata["outcome"].value == "indexed"
+    with Collection.open(location.database, "notes") as collection:
+        assert {chunk.document_id for chunk in collection.chunks()} == {"a.txt", "b.txt"}
+    assert documents(tick(location)) == ["b.txt"]
