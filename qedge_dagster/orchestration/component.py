@@ -22,10 +22,10 @@ class DocumentIngestionComponent(IngestionSettings, Component):
           database: "{{ context.project_root }}/handbook.db"
           collection: handbook
 
-    As with other components, relative paths are below the folder of the YAML file, and `{{ context.project_root }}` is that of
-    the project. What is stored is the same on every machine that has the project: a folder of the project is known by
-    its path from the project's root, and so is a listed file. A folder that lies elsewhere is known by its full path,
-    unless it has an `id`.
+    As with other components, relative paths are below the folder of the YAML file; `{{ context.project_root }}` is the
+    project's root. What is stored is the same on every machine that has the project: a folder of the project is known
+    by its path from the root, and so is a listed file. A folder that lies elsewhere is known by its full path, unless
+    it has an `id`.
 
     For an embedder or extractors of your own, subclass it and set `resource_type` to a subclass of `IngestionResource`.
     """

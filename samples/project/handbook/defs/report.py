@@ -1,5 +1,6 @@
 """An asset that is made of the collection: Dagster shows it below the stages, and as out of date when they change."""
 
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from dagster import AssetKey, MaterializeResult, MetadataValue, TableRecord, ass
 from qedge_dagster import Collection
 
 # As `database` in handbook/defs.yaml.
-DATABASE = Path(__file__).parents[2] / "handbook.db"
+DATABASE = Path(os.environ.get("HANDBOOK_DATABASE", Path(__file__).parents[2] / "handbook.db"))
 
 
 @asset(deps=[AssetKey(["handbook", "collection"])], group_name="handbook")
