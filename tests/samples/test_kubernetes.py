@@ -190,5 +190,7 @@ def test_the_dockerfile() -> None:
     assert all((ROOT / path).exists() for path in copied)
     home = LAUNCHER["config"]["dagster_home"]
     assert any(f"DAGSTER_HOME={home} " in line for line in lines)
-    mounts = [mount["mountPath"] for d in DEPLOYMENTS for mount in container_of(d)["volumeMounts"] if "subPath" in mount]
+    mounts = [
+        mount["mountPath"] for d in DEPLOYMENTS for mount in container_of(d)["volumeMounts"] if "subPath" in mount
+    ]
     assert {str(Path(path).parent) for path in mounts} == {home}
