@@ -29,12 +29,32 @@ SECRETS = {"dagster-postgresql": {"postgresql-password"}}
 
 #: What `K8sRunLauncher.config_type()` of dagster-k8s 0.29.27 takes. The package is not installed here: it brings the
 #: client of all of Kubernetes, 126 MB.
-LAUNCHER_KEYS = set(
-    """dagster_home env_config_maps env_secrets env_vars fail_pod_on_run_failure image_pull_policy image_pull_secrets
-    instance_config_map job_image job_namespace k8s_api_ssl_ca_cert_file kubeconfig_file labels load_incluster_config
-    only_allow_user_defined_env_vars only_allow_user_defined_k8s_config_fields postgres_password_secret resources
-    run_k8s_config scheduler_name security_context service_account_name volume_mounts volumes""".split()
-)
+LAUNCHER_KEYS = {
+    "dagster_home",
+    "env_config_maps",
+    "env_secrets",
+    "env_vars",
+    "fail_pod_on_run_failure",
+    "image_pull_policy",
+    "image_pull_secrets",
+    "instance_config_map",
+    "job_image",
+    "job_namespace",
+    "k8s_api_ssl_ca_cert_file",
+    "kubeconfig_file",
+    "labels",
+    "load_incluster_config",
+    "only_allow_user_defined_env_vars",
+    "only_allow_user_defined_k8s_config_fields",
+    "postgres_password_secret",
+    "resources",
+    "run_k8s_config",
+    "scheduler_name",
+    "security_context",
+    "service_account_name",
+    "volume_mounts",
+    "volumes",
+}
 
 
 def pod_of(deployment: dict[str, Any]) -> dict[str, Any]:
@@ -112,7 +132,7 @@ def test_labels_and_selectors(deployment: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=by_name)
 def test_commands(deployment: dict[str, Any], tmp_path: Path) -> None:
-    """The programs themselves read the commands of containers and probes; a server listens on the port it is said to."""
+    """The programs themselves read the commands of containers and probes; a server listens on its port."""
     container = container_of(deployment)
     for mount in (mount for mount in container["volumeMounts"] if "subPath" in mount):
         (tmp_path / mount["subPath"]).write_text(INSTANCE[mount["subPath"]], "utf-8")
