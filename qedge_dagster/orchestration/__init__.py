@@ -2,6 +2,7 @@
 
 from qedge_dagster.orchestration.assets import POOL, ingestion_assets
 from qedge_dagster.orchestration.checks import build_ingestion_checks
+from qedge_dagster.orchestration.component import DocumentIngestionComponent
 from qedge_dagster.orchestration.definitions import build_ingestion_definitions
 from qedge_dagster.orchestration.execution import ingest_partitions
 from qedge_dagster.orchestration.io_manager import IngestionIOManager
@@ -23,6 +24,7 @@ __all__ = [
     "POOL",
     "BudgetConfig",
     "ChunkingConfig",
+    "DocumentIngestionComponent",
     "IngestionConfig",
     "IngestionIOManager",
     "IngestionResource",

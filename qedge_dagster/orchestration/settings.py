@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import ClassVar
 
 from dagster import Definitions, Resolvable
 from pydantic import BaseModel, Field, model_validator
@@ -14,6 +16,8 @@ from qedge_dagster.orchestration.target import IngestionTarget
 from qedge_dagster.sources import FilesSource, FolderSource
 
 __all__ = ["IngestionSettings", "SourceSettings"]
+
+_PATHS = ("database", "model_folder", "artifacts")
 
 
 class SourceSettings(BaseModel, Resolvable):
@@ -29,18 +33,19 @@ class SourceSettings(BaseModel, Resolvable):
     include_hidden: bool = Field(default=False, description="Take hidden files and folders too.")
     id: str | None = Field(
         default=None,
-        description="Name of the source, which must stay the same from run to run; the path of the folder by default.",
+        description="Name of the source, which must stay the same from run to run; by default the path of the folder,"
+        " from the root of the project where it lies in one.",
     )
 
     @model_validator(mode="after")
     def _one_kind(self) -> SourceSettings:
-        if (self.folder is None) == (not self.files):
+        if (not self.folder) == (not self.files):
             raise ValueError("a source is either a folder or files")
         return self
 
     def source(self, root: Path) -> FolderSource | FilesSource:
         """Relative paths are below `root`. Raises `QedgeError` 6005 or 6055."""
-        if self.folder is None:
+        if not self.folder:
             return FilesSource(self.files, self.id or "files", root=root / (self.root or ""))
         return FolderSource(
             root / self.folder,
@@ -52,7 +57,12 @@ class SourceSettings(BaseModel, Resolvable):
 
 
 class IngestionSettings(PipelineSettings, Resolvable):
-    """Source, collection and pipeline of one target, and what runs by itself."""
+    """Source, collection and pipeline of one target, and what runs by itself.
+
+    A subclass that sets `resource_type` brings an embedder, extractors or options of its own.
+    """
+
+    resource_type: ClassVar[type[IngestionResource]] = IngestionResource
 
     source: SourceSettings
     collection: str = Field(default="chunks", description="Name of the collection, and prefix of the asset keys.")
@@ -69,13 +79,32 @@ class IngestionSettings(PipelineSettings, Resolvable):
         key = hash_fields((self.database, self.collection, source.source_id)).hex()[:12]
         return IngestionTarget(source, self.collection, self.name, resource_key=f"ingestion_{key}")
 
-    def resource(self, root: Path, kind: type[IngestionResource] = IngestionResource) -> IngestionResource:
-        """`kind` may be a subclass, to follow what a run does."""
+    def resource(self, root: Path, kind: type[IngestionResource] | None = None) -> IngestionResource:
+        """`kind`, by default `resource_type`, may be a subclass that follows what a run does."""
         settings = self.model_dump(include=set(PipelineSettings.model_fields))
-        for path in ("database", "model_folder", "artifacts"):
+        for path in _PATHS:
             if settings[path]:
                 settings[path] = str(root / settings[path])
-        return kind(**settings)
+        return (kind or self.resource_type)(**settings)
+
+    def relative_to(self, root: Path, folder: Path) -> IngestionSettings:
+        """The same with paths that are relative to `root`, where these are relative to `folder`. A source below `root`
+        has ids that do not depend on where `root` lies."""
+
+        def path(given: str) -> str:
+            full = os.path.normpath(folder / given)
+            return Path(os.path.relpath(full, root)).as_posix() if Path(full).is_relative_to(root) else full
+
+        source = self.source.model_copy()
+        if source.root:
+            source.root = path(source.root)
+        else:
+            source.files = [path(file) for file in source.files]
+        if source.folder:
+            source.folder = path(source.folder)
+            source.id = source.id or (None if os.path.isabs(source.folder) else source.folder)
+        others = {name: path(given) for name in _PATHS if (given := getattr(self, name))}
+        return self.model_copy(update={"source": source, **others})
 
     def definitions(self, root: Path) -> Definitions:
         """Everything for Dagster; relative paths are below `root`."""

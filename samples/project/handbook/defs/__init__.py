@@ -1,0 +1,1 @@
+"""Each folder and module here adds to the definitions by being here."""
