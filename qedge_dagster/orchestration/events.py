@@ -74,6 +74,7 @@ class AssetEvents:
         self._new_keys: list[str] = []
         self._listing_doubtful = False
         self.changed = False
+        self.removed: list[str] = []
 
     def log(self, event: Event) -> None:
         if isinstance(event, RunFinished):
@@ -97,6 +98,7 @@ class AssetEvents:
             self._failed(event)
         elif isinstance(event, DocumentRemoved):
             self.changed = True
+            self.removed.append(event.document_id)
             self._context.log.info("Removed %s: %d chunks.", event.document_id, event.chunks_removed)
         elif isinstance(event, PruneWithheld):
             self._listing_doubtful = True

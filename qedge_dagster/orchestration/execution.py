@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from typing import Any
 
 from dagster import AssetExecutionContext, Failure, OpExecutionContext
 from dagster._core.errors import DagsterExecutionInterruptedError
@@ -21,6 +22,8 @@ from qedge_dagster.pipeline.events import Event, RunFinished
 from qedge_dagster.sources import SelectedDocuments
 
 __all__ = ["failure_of", "ingest", "ingest_partitions"]
+
+_REMOVED_NAMED = 20
 
 
 def ingest_partitions(
@@ -63,6 +66,8 @@ def ingest(
                 result = _follow(events, ingestion, log)
             for warning in result.warnings:
                 context.log.warning(warning)
+            if selected is None:
+                context.add_output_metadata(_summary(result, log.removed))
             if log.changed:
                 log_checks(context, target, ingestion, pipeline)
             # What suspends a run without a budget is a fault of the embedder.
@@ -96,6 +101,15 @@ def _follow(events: Generator[Event, None, None], ingestion: IngestionResource, 
         if isinstance(event, RunFinished):
             return event.result
     raise AssertionError("a run ends with RunFinished")
+
+
+def _summary(result: RunResult, removed: Sequence[str]) -> dict[str, Any]:
+    """What the run did, for the page of its op."""
+    names = (
+        *("documents_seen", "documents_indexed", "documents_skipped", "documents_failed", "documents_removed"),
+        *("chunks_added", "chunks_removed", "texts_embedded", "tokens_embedded"),
+    )
+    return {**{name: getattr(result, name) for name in names}, "removed": list(removed[:_REMOVED_NAMED])}
 
 
 def failure_of(error: QedgeError) -> Failure:

@@ -143,3 +143,16 @@ def check_integrity_of_notes(location: Location) -> None:
     assert checks.success
     passed = {evaluation.check_name: evaluation.passed for evaluation in checks.get_asset_check_evaluations()}
     assert passed == {"no_failed_documents": False, "nothing_stale": True, "index_integrity": True}
+
+
+def test_removed_documents_are_named(location: Location) -> None:
+    """A run that removes a document says so in its log, and in the metadata of its op beside its counts."""
+    write(location.folder, {"a.txt": "alpha", "b.txt": "beta"})
+    location.run()
+    (location.folder / "b.txt").unlink()
+    run = location.run()
+    assert any("Removed b.txt: 1 chunks." in entry.message for entry in location.instance.all_logs(run.run_id))
+    (output,) = [event for event in run.all_events if event.event_type_value == "STEP_OUTPUT"]
+    metadata = {name: value.value for name, value in output.step_output_data.metadata.items()}
+    assert metadata["removed"] == ["b.txt"]
+    assert (metadata["documents_removed"], metadata["documents_skipped"], metadata["texts_embedded"]) == (1, 1, 0)
