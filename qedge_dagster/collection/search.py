@@ -138,8 +138,10 @@ def fuse(vector: Lane, keyword: Lane, weights: tuple[float, float], k: float) ->
             for rowid, rank in lane.items():
                 score[rowid] = score.get(rowid, 0.0) + weight / (k + rank)
     best = sum(weights) / (k + 1)
-    ordered = sorted(score, key=lambda row: (-score[row], by_keyword.get(row, math.inf), by_vector.get(row, math.inf)))
-    return [(rowid, score[rowid] / best) for rowid in ordered]
+    # Rounded, since sums that are equal (1/2, 1/3 + 1/6) may differ in their last bit.
+    fused = {rowid: round(total / best, 12) for rowid, total in score.items()}
+    ordered = sorted(fused, key=lambda row: (-fused[row], by_keyword.get(row, math.inf), by_vector.get(row, math.inf)))
+    return [(rowid, fused[rowid]) for rowid in ordered]
 
 
 def load_chunks(connection: apsw.Connection, name: str, rowids: Iterable[int]) -> dict[int, StoredChunk]:

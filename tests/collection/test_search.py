@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qedge_dagster.chunking.breadcrumbs import join_path
@@ -96,6 +96,7 @@ def test_answers_do_not_depend_on_row_ids(twins, words, top):
 
 
 @settings(max_examples=40)
+@example(words=["leak", "roof"], keywords=None, top=23, extra=7, k=0, weights=(1, 1))
 @given(
     words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=3),
     keywords=st.none() | st.lists(st.sampled_from(WORDS), max_size=2),
