@@ -139,8 +139,8 @@ def command(
     Files that are named one by one belong to the source "files" and are never removed; their id is the path as given.
 
     The run is one of Dagster, in this process: its history is in the Dagster home, which is $DAGSTER_HOME, or else the
-    folder DATABASE.dagster beside the database. `qedge ui` shows it, and keeps a folder's documents up to date while it
-    runs, unless --no-prune said to keep what is gone. The home holds history only: it may be deleted.
+    folder DATABASE.dagster beside the database. `qedge ui` shows it, and keeps the documents up to date while it runs;
+    after --no-prune it removes none. The home holds history only: it may be deleted.
     """
     from qedge_dagster.cli.summary import show_result
 
