@@ -160,7 +160,7 @@ class _Text:
         self._length += len(text)
 
     def warnings(self) -> tuple[str, ...]:
-        return tuple(f"pages {_listed(pages)} of {self.page_count}: {what}" for what, pages in self._lists.items())
+        return tuple(f"{_listed(pages)} of {self.page_count}: {what}" for what, pages in self._lists.items())
 
     def _note(self, what: str) -> None:
         self._lists.setdefault(what, []).append(self.page_count)
@@ -168,7 +168,8 @@ class _Text:
 
 def _listed(pages: Sequence[int]) -> str:
     shown = ", ".join(map(str, pages[:_LISTED_PAGES]))
-    return shown if len(pages) <= _LISTED_PAGES else f"{shown} and {len(pages) - _LISTED_PAGES} more"
+    more = f" and {len(pages) - _LISTED_PAGES} more" if len(pages) > _LISTED_PAGES else ""
+    return f"page{'s' if len(pages) > 1 else ''} {shown}{more}"
 
 
 def _information(document: PdfFile) -> dict[str, Any]:

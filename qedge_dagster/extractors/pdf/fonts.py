@@ -32,18 +32,19 @@ class Fonts(PDFResourceManager):
         known = objid in self._cached_fonts
         font = super().get_font(objid, spec)
         if not known and isinstance(font, PDFSimpleFont) and font.unicode_map is None:
-            _set_numbered(font, spec)
+            _mend(font, spec)
         return font
 
 
-def _set_numbered(font: PDFSimpleFont, spec: Mapping[str, object]) -> None:
-    """The library keeps the letters of the standard encoding for glyphs whose names it does not know."""
+def _mend(font: PDFSimpleFont, spec: Mapping[str, object]) -> None:
+    """The library keeps the letters of the standard encoding for glyphs whose names it does not know, and has a blank
+    where the encoding of Windows has its second hyphen."""
     encoding = resolve1(spec.get("Encoding"))
     names = dict(_differences(dict_value(encoding))) if isinstance(encoding, dict) else {}
     unknown = {code: name for code, name in names.items() if not _is_known(name)}
-    if not unknown:
-        return
     letters = dict(font.cid2unicode)  # the original is shared by all fonts
+    if letters.get(0xAD) == " ":
+        letters[0xAD] = "-"
     for code, name in unknown.items():
         letters.pop(code, None)
         number = _NUMBERED.fullmatch(name)

@@ -30,7 +30,7 @@ __all__ = ["PdfFile", "open_pdf", "seekable"]
 
 _HEAD_BYTES = 1024
 _MAX_SECTIONS = 300
-_MAX_OBJECTS = 4096
+_MAX_OBJECTS = 512
 _MAX_OBJECT_STREAMS = 16
 _SPOOL_BYTES = 8 * 1024 * 1024
 

@@ -99,7 +99,9 @@ class _Destinations:
             destination = destination.encode("utf-8")
         if isinstance(destination, bytes):
             if self._names is None:
-                self._names = dict(_named(self._document))
+                self._names = {}
+                with tolerated():
+                    self._names.update(_named(self._document))
             destination = resolve1(self._names.get(destination))
         if isinstance(destination, dict):
             destination = resolve1(destination.get("D"))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
