@@ -70,8 +70,8 @@ class PdfExtractor:
                 text = self._read(document, context)
             if not text.page_count:
                 raise QedgeError(6104, "no page can be made out: the file is damaged, was cut off, or has none")
-            if text.broken and not text.with_text and not text.images:
-                raise QedgeError(6104, f"none of {text.page_count} pages can be read: the file is damaged")
+            if (text.broken or document.rebuilt) and not text.with_text and not text.images:
+                raise QedgeError(6104, "no text can be made out: the file is damaged or was cut off")
             information = _information(document)
         return ExtractedDocument(
             item.document_id,

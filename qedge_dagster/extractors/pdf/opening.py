@@ -54,18 +54,18 @@ class PdfFile(PDFDocument):
     """
 
     def __init__(self, stream: BinaryIO, password: str, rebuild: bool) -> None:
-        self._rebuild = rebuild
+        self.rebuilt = rebuild
         self._sections: set[int] = set()
         super().__init__(BoundedParser(stream), password)
 
     def find_xref(self, parser: PDFParser) -> int:
-        if self._rebuild:
+        if self.rebuilt:
             return 0
         return super().find_xref(parser)
 
     def read_xref_from(self, parser: PDFParser, start: int, xrefs: list[PDFBaseXRef]) -> None:
         """Sections name the one before them: each is read once, and a chain of thousands not by recursion."""
-        if self._rebuild:
+        if self.rebuilt:
             self._search(parser, xrefs)
             return
         if start in self._sections:

@@ -14,19 +14,17 @@ __all__ = ["by_layout"]
 #: Columns of columns; a bound for hostile pages, as each level costs a sort.
 _MAX_DEPTH = 8
 _MAX_TRIES = 6
-#: The share of fragments that may lie across a gutter: headlines, page headers.
-_MAX_ACROSS = 0.25
 # In units of the font size.
 _MIN_GUTTER = 0.8
-_MIN_MEASURE = 7.0
+_MIN_MEASURE = 12.0
 _SAME_ROW = 0.4
 
 
 def by_layout(fragments: Sequence[Fragment]) -> list[Fragment]:
     """Column by column, each from the top; text of the direction that most of the page has comes first.
 
-    A gutter parts columns if nearly nothing lies across it and both sides have lines of some length: the short cells of
-    tables are read row by row. What lies across is read between what is above it and what is below it.
+    A gutter parts columns if both sides have lines of some length, one side beside the other: the short cells of tables
+    are read row by row. What lies across a gutter is read between what is above it and what is below it.
     """
     letters: Counter[int] = Counter()
     for fragment in fragments:
@@ -77,12 +75,14 @@ def _gutter(fragments: Sequence[Fragment]) -> float | None:
 
 
 def _valleys(fragments: Sequence[Fragment], size: float) -> Iterator[tuple[int, float, float]]:
-    """Stretches that few fragments cover: how many, minus the width, and the middle."""
+    """Stretches with fragments on both sides: how many cover it, minus the width, and the middle."""
     edges = sorted([(fragment.start, 1) for fragment in fragments] + [(fragment.end, -1) for fragment in fragments])
-    covering = 0
+    begun = ended = 0
     for (place, change), (following, _) in pairwise(edges):
-        covering += change
-        if covering <= _MAX_ACROSS * len(fragments) and following - place >= _MIN_GUTTER * size:
+        begun += change > 0
+        ended += change < 0
+        covering = begun - ended
+        if ended > 1 and len(fragments) - begun > 1 and following - place >= _MIN_GUTTER * size:
             yield covering, place - following, (place + following) / 2
 
 
