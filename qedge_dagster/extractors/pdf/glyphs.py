@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass, field
 from math import atan2, cos, degrees, hypot, radians, sin
 
@@ -102,11 +101,11 @@ class _Device(PDFTextDevice):
     def _add(self, glyph: Glyph) -> None:
         if glyph.text is None:
             self.content.unreadable += 1
-        elif not glyph.text.isspace():
-            unknown = glyph.text == "\ufffd" or unicodedata.category(glyph.text[:1] or " ") in ("Cc", "Cn")
+        elif glyph.text and not glyph.text.isspace():
+            glyph.text = clean(glyph.text)
+            unknown = glyph.text.isspace() or "\ufffd" in glyph.text
             self.content.unreadable += unknown
             self.content.readable += not unknown
-            glyph.text = clean(glyph.text)
         if self._run:
             last = self._run[-1]
             size = max(last.size, glyph.size)

@@ -15,9 +15,10 @@ from qedge_dagster.extractors.pdf.tolerance import tolerated
 
 __all__ = ["Outline", "OutlineEntry", "read_outline"]
 
-MAX_ENTRIES = 20_000
-MAX_LEVEL = 6
+_MAX_ENTRIES = 20_000
+_MAX_LEVEL = 6
 _MAX_TITLE = 500
+_MAX_OF_PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Outline:
     def of_page(self, number: int, page_object: object) -> list[OutlineEntry]:
         """`number` counts from 1."""
         entries = self.by_object.get(page_object, []) if isinstance(page_object, int) else []
-        return entries + self.by_index.get(number - 1, [])
+        return (entries + self.by_index.get(number - 1, []))[:_MAX_OF_PAGE]
 
 
 def read_outline(document: PdfFile) -> Outline:
@@ -50,7 +51,7 @@ def read_outline(document: PdfFile) -> Outline:
         with tolerated():
             title = decode_string(node.get("Title"))[:_MAX_TITLE].strip()
             target = destinations.page_of(node) if title else None
-        entry = OutlineEntry(title, min(level, MAX_LEVEL))
+        entry = OutlineEntry(title, min(level, _MAX_LEVEL))
         if isinstance(target, PDFObjRef):
             outline.by_object.setdefault(target.objid, []).append(entry)
         elif isinstance(target, int):
@@ -64,7 +65,7 @@ def _nodes(document: PdfFile) -> Iterator[tuple[dict[Any, Any], int]]:
     with tolerated():
         pending = [(dict_value(document.catalog.get("Outlines")).get("First"), 1)]
     visited: set[int] = set()
-    while pending and len(visited) < MAX_ENTRIES:
+    while pending and len(visited) < _MAX_ENTRIES:
         reference, level = pending.pop()
         if not isinstance(reference, PDFObjRef) or reference.objid in visited:
             continue
@@ -113,7 +114,7 @@ def _named(document: PdfFile) -> Iterator[tuple[bytes, Any]]:
         yield str(name).encode("utf-8"), value
     pending = [dict_value(document.catalog.get("Names")).get("Dests")]
     visited: set[int] = set()
-    while pending and len(visited) < MAX_ENTRIES:
+    while pending and len(visited) < _MAX_ENTRIES:
         reference = pending.pop()
         if isinstance(reference, PDFObjRef):
             if reference.objid in visited:

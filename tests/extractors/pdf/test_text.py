@@ -7,7 +7,11 @@ import unicodedata
 
 import pytest
 
+from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors import ExtractionContext, PdfExtractor, fingerprint
+from qedge_dagster.pipeline.fetching import extract_item, hash_item
+from qedge_dagster.pipeline.options import IngestionOptions
+from tests.chunking.support import chunk
 from tests.extractors.pdf.builder import build, extract, fixture, pages, pdf_item, texts
 
 
@@ -118,6 +122,19 @@ def test_outline() -> None:
     ]
 
 
+def test_heading_paths() -> None:
+    """The outline is the heading path of the chunks, across pages."""
+    document = extract(fixture("outline"))
+    drafts = chunk("auto", document, min_tokens=1)
+    assert [(draft.heading_path, draft.page, draft.text) for draft in drafts] == [
+        (("1. LIGHT HOUSES",), 1, "They stand at the coast."),
+        (("1. LIGHT HOUSES", "1.1 Of towers and of lamps"), 1, "A lamp is at the top."),
+        (("Ships, not named on their page",), 2, "Ships pass by night."),
+        (("The sea",), 3, "It is wide."),
+        (("The sea", "Fish"), 3, "They are many."),
+    ]
+
+
 def test_hostile_outline() -> None:
     """Cycles, entries without title or target, and broken name trees cost no text."""
     assert texts(extract(fixture("hostile_outline"))) == [
@@ -139,6 +156,15 @@ def test_no_letters() -> None:
     document = extract(fixture("no_letters"))
     assert (document.text, document.blocks, document.has_text_layer) == ("", (), False)
     assert document.warnings == ("page 1 of 1: left out, as their fonts do not say which letters they show",)
+
+
+def test_no_letters_are_named_as_the_reason() -> None:
+    """The pipeline's outcome says why there is no text."""
+    item = pdf_item(fixture("no_letters"))
+    with pytest.raises(QedgeError) as caught:
+        extract_item(item, PdfExtractor(), hash_item(item, IngestionOptions())[0], IngestionOptions())
+    assert caught.value.code == 6105
+    assert "do not say which letters" in caught.value.message
 
 
 def test_headings_of_scanned_pages() -> None:
