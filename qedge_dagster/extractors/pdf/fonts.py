@@ -9,8 +9,11 @@ from typing import Any
 from pdfminer.encodingdb import name2unicode
 from pdfminer.pdffont import PDFFont, PDFSimpleFont
 from pdfminer.pdfinterp import PDFResourceManager
-from pdfminer.pdftypes import dict_value, list_value, resolve1
+from pdfminer.pdftypes import PDFStream, dict_value, list_value, resolve1
 from pdfminer.psparser import LIT, PSLiteral
+
+from qedge_dagster.extractors.pdf.cff import own_encoding
+from qedge_dagster.extractors.pdf.tolerance import tolerated
 
 __all__ = ["Fonts"]
 
@@ -37,12 +40,16 @@ class Fonts(PDFResourceManager):
 
 
 def _mend(font: PDFSimpleFont, spec: Mapping[str, object]) -> None:
-    """The library keeps the letters of the standard encoding for glyphs whose names it does not know, and has a blank
-    where the encoding of Windows has its second hyphen."""
+    """The library keeps the letters of the standard encoding for glyphs whose names it does not know and for compact
+    fonts, and has a blank where the encoding of Windows has its second hyphen."""
     encoding = resolve1(spec.get("Encoding"))
     names = dict(_differences(dict_value(encoding))) if isinstance(encoding, dict) else {}
     unknown = {code: name for code, name in names.items() if not _is_known(name)}
     letters = dict(font.cid2unicode)  # the original is shared by all fonts
+    if "Encoding" not in spec:
+        with tolerated():
+            file = resolve1(dict_value(spec.get("FontDescriptor")).get("FontFile3"))
+            letters |= own_encoding(file.get_data()) if isinstance(file, PDFStream) else {}
     if letters.get(0xAD) == " ":
         letters[0xAD] = "-"
     for code, name in unknown.items():
