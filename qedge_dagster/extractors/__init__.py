@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from qedge_dagster.extractors.base import ExtractionContext, Extractor, ExtractorRegistry, fingerprint
 from qedge_dagster.extractors.markdown import MarkdownExtractor
+from qedge_dagster.extractors.pdf import PdfExtractor
 from qedge_dagster.extractors.text import TextExtractor
 
 __all__ = [
@@ -11,6 +14,7 @@ __all__ = [
     "Extractor",
     "ExtractorRegistry",
     "MarkdownExtractor",
+    "PdfExtractor",
     "TextExtractor",
     "default_extractors",
     "fingerprint",
@@ -18,5 +22,8 @@ __all__ = [
 
 
 def default_extractors() -> tuple[Extractor, ...]:
-    """The built-in ones."""
-    return TextExtractor(), MarkdownExtractor()
+    """The built-in ones, as far as the libraries they need are installed."""
+    extractors: list[Extractor] = [TextExtractor(), MarkdownExtractor()]
+    if find_spec("pdfminer") is not None:
+        extractors.append(PdfExtractor())
+    return tuple(extractors)
