@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from qedge_dagster.sources.base import Source
 
 #: Fields of `IngestionOptions` that the command line takes as they are.
-_SETTINGS = ("distance", "fts_tokenizer", "first_migration", "synchronous")
+_SETTINGS = ("distance", "fts_tokenizer", "first_migration", "synchronous", "extraction_seconds")
 
 _EPILOG = """\b
 Examples:
@@ -101,6 +101,20 @@ collection_options = group(
         show_default=True,
         help="Largest file, in MiB. A larger one fails with 6052.",
     ),
+    click.option(
+        "--extraction-seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        default=120,
+        show_default=True,
+        help="Longest extraction of one PDF. One that takes longer fails with 6102.",
+    ),
+    click.option(
+        "--extraction-mib",
+        type=click.IntRange(min=16),
+        default=1024,
+        show_default=True,
+        help="Most memory for the extraction of one PDF, in MiB. One that needs more fails with 6102.",
+    ),
     click.option("--strict-utf8", is_flag=True, help="Text files that are no UTF-8 fail with 6106."),
     click.option(
         "--synchronous",
@@ -159,6 +173,7 @@ def _run_engine(database: Path, collection: str, quiet: bool, values: Mapping[st
         chunking=read_chunking(values),
         **{name: values[name] for name in ("model", "profile", "strict_utf8", *_SETTINGS)},
         max_document_bytes=values["max_document_mib"] * 1024 * 1024,
+        extraction_memory=values["extraction_mib"] * 1024 * 1024,
         artifacts=existing_artifacts(database),
     )
     with pipeline, cancel_on_signals(pipeline.cancel), progress(quiet=quiet) as count:

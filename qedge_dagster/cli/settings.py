@@ -42,6 +42,8 @@ def ingestion_settings(
             "chunking": {**chunking, "split_levels": list(chunking["split_levels"])},
             "strict_utf8": values["strict_utf8"],
             "max_document_bytes": values["max_document_mib"] * 1024 * 1024,
+            "extraction_seconds": values["extraction_seconds"],
+            "extraction_memory": values["extraction_mib"] * 1024 * 1024,
             "first_migration": values["first_migration"],
             "synchronous": values["synchronous"],
             **given,

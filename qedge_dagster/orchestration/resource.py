@@ -79,6 +79,8 @@ class PipelineSettings(BaseModel):
     chunking: ChunkingConfig = Field(default_factory=ChunkingConfig)
     strict_utf8: bool = Field(default=False, description="Text files that are no UTF-8 fail with 6106.")
     max_document_bytes: int = Field(default=32 * 1024 * 1024, description="A larger document fails with 6052.")
+    extraction_seconds: float = Field(default=120.0, description="A PDF that takes longer to extract fails with 6102.")
+    extraction_memory: int = Field(default=1024**3, description="Bytes of memory beyond which a PDF fails with 6102.")
     distance: Literal["cosine", "l2"] = Field(
         default="cosine", description="How vectors are compared. Must stay as the collection was made."
     )
@@ -126,6 +128,8 @@ class IngestionResource(PipelineSettings, ConfigurableResource):  # type: ignore
             first_migration=self.first_migration,
             synchronous=self.synchronous,
             max_document_bytes=self.max_document_bytes,
+            extraction_seconds=self.extraction_seconds,
+            extraction_memory=self.extraction_memory,
         )
 
     def on_event(self, event: Event) -> None:
