@@ -41,6 +41,11 @@ def ingestion_settings(
             "profile": values["profile"],
             "chunking": {**chunking, "split_levels": list(chunking["split_levels"])},
             "strict_utf8": values["strict_utf8"],
+            "pdf": {
+                "reading_order": values["pdf_reading_order"],
+                "join_hyphens": not values["pdf_keep_hyphens"],
+                "page_budget": values["pdf_page_seconds"],
+            },
             "max_document_bytes": values["max_document_mib"] * 1024 * 1024,
             "extraction_seconds": values["extraction_seconds"],
             "extraction_memory": values["extraction_mib"] * 1024 * 1024,

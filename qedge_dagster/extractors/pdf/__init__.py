@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from qedge_dagster.extractors.pdf.extractor import PdfExtractor
+from qedge_dagster.extractors.pdf.extractor import PdfExtractor, ReadingOrder
 
-__all__ = ["PdfExtractor"]
+__all__ = ["PdfExtractor", "ReadingOrder"]

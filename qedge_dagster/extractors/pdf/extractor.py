@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from qedge_dagster.documents import DocumentBlock, ExtractedDocument, normalize_text
 from qedge_dagster.errors import QedgeError
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from qedge_dagster.extractors.pdf.opening import PdfFile
     from qedge_dagster.extractors.pdf.outline import OutlineEntry
 
-__all__ = ["PdfExtractor"]
+__all__ = ["PdfExtractor", "ReadingOrder"]
+
+ReadingOrder: TypeAlias = Literal["content", "layout"]
 
 _LISTED_PAGES = 10
 
@@ -33,7 +35,7 @@ class PdfExtractor:
     it is looked at when the page is done.
     """
 
-    reading_order: Literal["content", "layout"] = "content"
+    reading_order: ReadingOrder = "content"
     passwords: Sequence[str] = field(default=(), repr=False)
     join_hyphens: bool = True
     page_budget: float = 20.0
@@ -48,6 +50,14 @@ class PdfExtractor:
     def variant(self) -> str:
         named = ("layout" if self.reading_order == "layout" else "", "" if self.join_hyphens else "keep-hyphens")
         return "+".join(filter(None, named))
+
+    def isolated(self) -> dict[str, Any]:
+        return {
+            "reading_order": self.reading_order,
+            "passwords": list(self.passwords),
+            "join_hyphens": self.join_hyphens,
+            "page_budget": self.page_budget,
+        }
 
     def can_extract(self, item: SourceItem) -> bool:  # noqa: ARG002 - the contract's last word: any item will do
         return True
