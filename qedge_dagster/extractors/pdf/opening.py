@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, cast
 
@@ -26,12 +27,13 @@ from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors.pdf.streams import BoundedParser
 from qedge_dagster.extractors.pdf.tolerance import OUTRIGHT, tolerated
 
-__all__ = ["PdfFile", "open_pdf", "seekable"]
+__all__ = ["PdfFile", "object_numbers", "open_pdf", "seekable"]
 
 _HEAD_BYTES = 1024
 _MAX_SECTIONS = 300
 _MAX_OBJECTS = 512
 _MAX_OBJECT_STREAMS = 16
+_MAX_NUMBERS = 100_000
 _SPOOL_BYTES = 8 * 1024 * 1024
 
 _OTHER_CONTENT = (
@@ -84,7 +86,7 @@ class PdfFile(PDFDocument):
             table.load(parser)
         xrefs.append(table)
         trailer = table.get_trailer()
-        for number in [] if "Root" in trailer else sorted(table.get_objids()):
+        for number in [] if "Root" in trailer else object_numbers(table):
             value = None
             with tolerated():
                 value = self.getobj(number)
@@ -107,6 +109,14 @@ class PdfFile(PDFDocument):
             kept.clear()
         while len(self._parsed_objs) > _MAX_OBJECT_STREAMS:
             del self._parsed_objs[next(iter(self._parsed_objs))]
+
+
+def object_numbers(table: PDFBaseXRef) -> list[int]:
+    """The objects that a table says there are, in order: a broken one may claim a thousand million of them."""
+    numbers: set[int] = set()
+    with tolerated():
+        numbers.update(number for number in islice(table.get_objids(), _MAX_NUMBERS) if type(number) is int)
+    return sorted(numbers)
 
 
 @contextmanager

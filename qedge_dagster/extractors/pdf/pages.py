@@ -9,7 +9,7 @@ from pdfminer.pdfpage import PDFPage
 from pdfminer.pdftypes import PDFObjRef, dict_value, list_value
 from pdfminer.psparser import PSLiteral
 
-from qedge_dagster.extractors.pdf.opening import PdfFile
+from qedge_dagster.extractors.pdf.opening import PdfFile, object_numbers
 from qedge_dagster.extractors.pdf.tolerance import tolerated
 
 __all__ = ["iterate_pages"]
@@ -50,7 +50,7 @@ def _from_tree(document: PdfFile) -> Iterator[PDFPage]:
 def _from_objects(document: PdfFile) -> Iterator[PDFPage]:
     seen: set[int] = set()
     for xref in document.xrefs:
-        for number in sorted(xref.get_objids()):
+        for number in object_numbers(xref):
             if number in seen:
                 continue
             seen.add(number)

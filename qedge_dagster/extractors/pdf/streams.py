@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from io import BytesIO
+from math import prod
 from typing import Any
 
 from pdfminer.lzw import LZWDecoder
@@ -103,6 +104,7 @@ def _predicted(data: bytes, parameters: Any) -> bytes:
 
     predictor = number("Predictor", 1)
     shape = number("Colors", 1), number("Columns", 1), number("BitsPerComponent", 8)
+    _check(prod(shape) // 8)  # a row, which is made before it is filled
     if predictor == 2:
         return apply_tiff_predictor(*shape, data)
     return apply_png_predictor(predictor, *shape, data) if predictor >= 10 else data

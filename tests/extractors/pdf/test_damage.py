@@ -118,6 +118,16 @@ def test_hostile_objects() -> None:
     assert document.page_count == 3
 
 
+def test_table_that_claims_too_much() -> None:
+    """A table in a stream may claim a thousand million objects, without a page among them."""
+    data = (
+        b"%PDF-1.5\n1 0 obj\n<< /Type /Catalog >>\nendobj\n2 0 obj\n<< /Type /XRef /Size 9 /Index [0 1000000000] "
+        b"/W [1 2 1] /Root 1 0 R /Length 8 >>\nstream\n\0\0\0\0\x01\0\x09\0\nendstream\nendobj\nstartxref\n45\n%%EOF\n"
+    )
+    assert data[45:].startswith(b"2 0 obj")
+    assert _failure(data).code == 6104
+
+
 def test_bomb() -> None:
     """A stream that would unpack beyond the bound is refused, whatever it is packed by and how often; below it, not."""
     blanks = b" " * (MAX_STREAM_BYTES + 1)
