@@ -25,6 +25,9 @@ _PIECE = 1024 * 1024
 # Parsers keep caches, and what they leak is given back with the process.
 _DOCUMENTS_PER_PROCESS = 200
 _DYING_SECONDS = 1.0
+# With the module path of this process: Python would put the current folder first, and among the documents there may be
+# one called json.py.
+_PROGRAM = "import sys; sys.path[:] = sys.argv[4:]; from qedge_dagster.extractors.worker import main; main()"
 
 
 @runtime_checkable
@@ -132,12 +135,11 @@ class ExtractionProcess:
         if os.name == "posix":
             theirs, ours = os.pipe()
             kept = (theirs,)
-        command = [sys.executable, "-m", "qedge_dagster.extractors.worker"]
-        arguments = [os.getpid(), kept[0] if kept else -1, self._limits.memory]
+        arguments = [os.getpid(), kept[0] if kept else -1, self._limits.memory, *sys.path]
         try:
             # A session of its own: Ctrl-C on the terminal is for the engine, which stops at its next boundary.
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [*command, *map(str, arguments)],
+                [sys.executable, "-c", _PROGRAM, *map(str, arguments)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

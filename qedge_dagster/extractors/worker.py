@@ -1,4 +1,4 @@
-"""The process that extracts: `python -m qedge_dagster.extractors.worker`, started by `extractors.isolation`.
+"""The process that extracts, started by `extractors.isolation`.
 
 It answers one request after the other: which extractor, which item, then the document's bytes. Its parent may kill it
 at any moment, and it does not outlive its parent.
@@ -121,7 +121,3 @@ def _limit_memory(limit: int) -> None:
             taken = int(statm.read().split()[0]) * resource.getpagesize()
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (taken + limit, hard))
-
-
-if __name__ == "__main__":
-    main()

@@ -47,13 +47,14 @@ def lives(pid: int) -> bool:
 
 @given(st.text(st.characters(codec=None), max_size=200))
 def test_the_same_as_in_this_process(process: ExtractionProcess, text: str) -> None:
-    """A document that went through the process equals that of a call, surrogates and all, and has its version."""
+    """A document that went through the process equals that of a call, surrogates and all, and its metadata keep the types
+    that a version is made of."""
     text = "text " + text
     given_item = item(text.encode("utf-8", "surrogatepass"), "a.bad", "application/x-bad")
     there, here = extract(process, text), Misbehaving().extract(given_item, CONTEXT)
     assert there == here
     assert there.metadata == here.metadata
-    assert repr(there.version()) == repr(here.version())
+    assert repr(dict(there.metadata)) == repr(dict(here.metadata))
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,16 @@ def test_one_process_for_many(process: ExtractionProcess) -> None:
     with pytest.raises(QedgeError):
         extract(process, "exit")
     assert not lives(int(pids.pop()))
+
+
+def test_the_current_folder_holds_documents_not_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document called json.py, in the folder that a command is given from, is not run."""
+    for name in ("json.py", "struct.py", "ctypes.py"):
+        (tmp_path / name).write_text("raise SystemExit(9)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", ".")] + [str(ROOT)])
+    with closing(ExtractionProcess(ExtractionLimits(10.0, 1 << 28))) as process:
+        assert extract(process, "text").text == "text"
 
 
 def test_others_stay_here() -> None:
