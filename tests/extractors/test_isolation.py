@@ -47,8 +47,8 @@ def lives(pid: int) -> bool:
 
 @given(st.text(st.characters(codec=None), max_size=200))
 def test_the_same_as_in_this_process(process: ExtractionProcess, text: str) -> None:
-    """A document that went through the process equals that of a call, surrogates and all, and its metadata keep the types
-    that a version is made of."""
+    """A document that went through the process equals that of a call, surrogates and all, and its metadata keep the
+    types that a version is made of."""
     text = "text " + text
     given_item = item(text.encode("utf-8", "surrogatepass"), "a.bad", "application/x-bad")
     there, here = extract(process, text), Misbehaving().extract(given_item, CONTEXT)
