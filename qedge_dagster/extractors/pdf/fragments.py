@@ -81,9 +81,11 @@ def fragment_of(glyphs: Sequence[Glyph]) -> Fragment | None:
     text = _BLANKS.sub(" ", text).strip()
     if not text:
         return None
-    start, end = min(glyph.start for glyph in glyphs), max(glyph.end for glyph in glyphs)
+    # Blanks at its ends are part of the gap to the next one.
+    seen = [glyph for glyph in glyphs if not (glyph.text or "\ufffd").isspace()]
+    start, end = min(glyph.start for glyph in seen), max(glyph.end for glyph in seen)
     # The first glyph may be a mark or a note above the line; the largest is not.
-    largest = max(glyphs, key=lambda glyph: glyph.size)
+    largest = max(seen, key=lambda glyph: glyph.size)
     return Fragment(text, start, end, largest.base, largest.size, largest.angle, rtl)
 
 

@@ -31,9 +31,9 @@ class Piece:
 def pieces_of(lines: Sequence[Fragment], entries: Sequence[OutlineEntry], join_hyphens: bool) -> Iterator[Piece]:
     """Paragraphs, parted by headings.
 
-    A title is looked for after that before it: one or several lines that are the title, but for a number before it,
-    become the heading. A title that is not found is added as a heading, at the place of the one before it or the top
-    of the page, so that what follows has the right path.
+    A title is looked for after that before it: one or several lines that are the title, but for a number on the same
+    line, become the heading. A title that is not found is added as a heading, at the place of the one before it or the
+    top of the page, so that what follows has the right path.
     """
     keys = [_key(line.text) for line in lines] if entries else []
     position = 0
@@ -68,7 +68,8 @@ def _find(keys: Sequence[str], position: int, title: str) -> tuple[int, int] | N
         joined = ""
         for stop in range(start, min(start + _MAX_LINES, len(keys))):
             joined += keys[stop]
-            if joined.endswith(title) and _NUMBER.fullmatch(joined[: -len(title)]):
+            before = len(joined) - len(title)
+            if joined.endswith(title) and before < len(keys[start]) and _NUMBER.fullmatch(joined[:before]):
                 return start, stop + 1
             if len(joined) > len(title) + 16:
                 break

@@ -105,10 +105,17 @@ def test_rotated_page_and_text() -> None:
     assert extract(build(turned)).text == "On its side"
 
 
+def test_blanks_at_the_end_of_a_piece() -> None:
+    """A blank drawn at the end of a piece parts it from what continues the line at another size."""
+    content = "BT /F1 12 Tf 72 720 Td (small ) Tj /F1 30 Tf (LARGE ) Tj 200 0 Td (apart) Tj ET"
+    assert extract(build(pages([content]))).text == "small LARGE apart"
+
+
 def test_outline() -> None:
     """Outline titles found on their page make that line the heading, over several lines and in another spelling; others
     are added. Destinations are direct, actions, indices, and names of both kinds."""
     assert texts(extract(fixture("outline"))) == [
+        ("paragraph", 0, 1, "17"),
         ("heading", 1, 1, "1. LIGHT HOUSES"),
         ("paragraph", 0, 1, "They stand at the coast."),
         ("heading", 2, 1, "1.1 Of towers and of lamps"),
@@ -127,6 +134,7 @@ def test_heading_paths() -> None:
     document = extract(fixture("outline"))
     drafts = chunk("auto", document, min_tokens=1)
     assert [(draft.heading_path, draft.page, draft.text) for draft in drafts] == [
+        ((), 1, "17"),
         (("1. LIGHT HOUSES",), 1, "They stand at the coast."),
         (("1. LIGHT HOUSES", "1.1 Of towers and of lamps"), 1, "A lamp is at the top."),
         (("Ships, not named on their page",), 2, "Ships pass by night."),
