@@ -25,6 +25,7 @@ _PIECE = 1024 * 1024
 # Parsers keep caches, and what they leak is given back with the process.
 _DOCUMENTS_PER_PROCESS = 200
 _DYING_SECONDS = 1.0
+_RAISE = "raise extraction_seconds or extraction_memory, or exclude the file; the next run tries it again"
 # With the module path of this process: Python would put the current folder first, and among the documents there may be
 # one called json.py.
 _PROGRAM = "import sys; sys.path[:] = sys.argv[4:]; from qedge_dagster.extractors.worker import main; main()"
@@ -78,7 +79,7 @@ class ExtractionProcess:
                     process.wait(_DYING_SECONDS)  # so that its own exit code is seen, not that of our signal
                 died = process.poll()
                 self._end(process)
-                raise QedgeError(6102, self._why(died, late)) from error
+                raise QedgeError(6102, self._why(died, late), remedy=_RAISE if late.is_set() else None) from error
             except BaseException:  # a document that was sent in part
                 self._end(process)
                 raise
@@ -91,7 +92,8 @@ class ExtractionProcess:
             return document_from(answer["document"])
         if "exhausted" in answer:
             self._end(process)
-            raise QedgeError(6102, f"extraction took more than {self._limits.memory >> 20} MiB of memory")
+            message = f"extraction took more than {self._limits.memory >> 20} MiB of memory"
+            raise QedgeError(6102, message, remedy=_RAISE)
         raise QedgeError(answer["code"], answer["message"], remedy=answer.get("remedy"))
 
     def close(self) -> None:
