@@ -61,13 +61,14 @@ def open_pipeline(
     chunking: ChunkingOptions | None = None,
     model: Path | None = None,
     profile: str | None = None,
-    strict_utf8: bool = False,
+    extraction: Mapping[str, Any] | None = None,
     artifacts: Path | None = None,
     **settings: Any,
 ) -> IngestionPipeline:
     """`settings` are fields of `IngestionOptions`; those that are None keep their default, which for a collection that
-    exists is what it was made with. Without `model`, the pipeline loads the default one when it needs it."""
-    from qedge_dagster.extractors import MarkdownExtractor, TextExtractor
+    exists is what it was made with. `extraction` are arguments of `default_extractors`. Without `model`, the pipeline
+    loads the default one when it needs it."""
+    from qedge_dagster.extractors import default_extractors
     from qedge_dagster.pipeline import IngestionPipeline
     from qedge_dagster.pipeline.options import IngestionOptions
 
@@ -76,7 +77,7 @@ def open_pipeline(
         settings = {"distance": spec.distance, "fts_tokenizer": spec.fts_tokenizer, **_given(settings)}
     options = IngestionOptions(**_given({"chunking": chunking, **settings}))
     embedder = load_embedder(model, profile) if model or profile else None
-    extractors = [TextExtractor(strict_utf8=True), MarkdownExtractor(strict_utf8=True)] if strict_utf8 else []
+    extractors = default_extractors(**extraction) if extraction else ()
     return IngestionPipeline.open(
         database,
         collection=collection,

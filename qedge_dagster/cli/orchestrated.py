@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,14 @@ class OrchestratedRun:
     """One run of the ingest job. The event log gets what any run of it leaves there; the caller gets the engine's own
     events, result and errors."""
 
-    def __init__(self, home: Path, settings: IngestionSettings, on_event: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        home: Path,
+        settings: IngestionSettings,
+        on_event: Callable[[Event], None],
+        pdf_passwords: Sequence[str] = (),
+    ) -> None:
+        self._pdf_passwords = pdf_passwords  # apart from the settings, which are kept and shown
         self._home = home
         self._settings = settings
         self._on_event = on_event
@@ -102,6 +109,9 @@ class OrchestratedRun:
                 pipeline = super().open(collection)
                 following._opened(pipeline)
                 return pipeline
+
+            def pdf_passwords(self) -> Sequence[str]:
+                return following._pdf_passwords
 
             def on_event(self, event: Event) -> None:
                 following._follow(event)

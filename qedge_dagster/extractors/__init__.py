@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from importlib.util import find_spec
+
 from qedge_dagster.extractors.base import ExtractionContext, Extractor, ExtractorRegistry, fingerprint
 from qedge_dagster.extractors.markdown import MarkdownExtractor
+from qedge_dagster.extractors.pdf import PdfExtractor, ReadingOrder
 from qedge_dagster.extractors.text import TextExtractor
 
 __all__ = [
@@ -11,12 +15,23 @@ __all__ = [
     "Extractor",
     "ExtractorRegistry",
     "MarkdownExtractor",
+    "PdfExtractor",
     "TextExtractor",
     "default_extractors",
     "fingerprint",
 ]
 
 
-def default_extractors() -> tuple[Extractor, ...]:
-    """The built-in ones."""
-    return TextExtractor(), MarkdownExtractor()
+def default_extractors(
+    *,
+    strict_utf8: bool = False,
+    pdf_reading_order: ReadingOrder = "content",
+    pdf_join_hyphens: bool = True,
+    pdf_page_budget: float = 20.0,
+    pdf_passwords: Sequence[str] = (),
+) -> tuple[Extractor, ...]:
+    """The built-in ones, as far as the libraries they need are installed."""
+    extractors: list[Extractor] = [TextExtractor(strict_utf8=strict_utf8), MarkdownExtractor(strict_utf8=strict_utf8)]
+    if find_spec("pdfminer") is not None:
+        extractors.append(PdfExtractor(pdf_reading_order, pdf_passwords, pdf_join_hyphens, pdf_page_budget))
+    return tuple(extractors)

@@ -93,6 +93,12 @@ class ExtractorRegistry:
                 return extractor
         extra = _EXTRAS.get(media_type) or _EXTRAS.get(media_type_for(suffix))
         if extra is not None:
+            if extra == "pdf":
+                raise QedgeError(
+                    6101,
+                    f"no extractor for {suffix or item.media_type}: it comes with the extra qedge-dagster[{extra}]",
+                    remedy=f'install it: pip install "qedge-dagster[{extra}]"; or exclude the file',
+                )
             raise QedgeError(
                 6101,
                 f"no extractor for {suffix or item.media_type}: it will come with the extra qedge-dagster[{extra}]",

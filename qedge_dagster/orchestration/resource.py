@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -23,7 +24,7 @@ from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.schema import check_file, read_spec
 from qedge_dagster.embedding import OnnxEmbedder, default_embedder
 from qedge_dagster.embedding.base import Embedder
-from qedge_dagster.extractors import MarkdownExtractor, TextExtractor
+from qedge_dagster.extractors import default_extractors
 from qedge_dagster.extractors.base import Extractor
 from qedge_dagster.pipeline import IngestionBudget, IngestionOptions, IngestionPipeline
 from qedge_dagster.pipeline.events import Event
@@ -32,7 +33,7 @@ from qedge_dagster.state import StateStore
 if TYPE_CHECKING:
     from qedge_dagster.orchestration.target import IngestionTarget
 
-__all__ = ["BudgetConfig", "ChunkingConfig", "IngestionResource", "PipelineSettings", "ingestion_of"]
+__all__ = ["BudgetConfig", "ChunkingConfig", "IngestionResource", "PdfConfig", "PipelineSettings", "ingestion_of"]
 
 
 class BudgetConfig(Config, Resolvable):
@@ -67,6 +68,16 @@ class ChunkingConfig(Config, Resolvable):
         return ChunkingOptions(**values)
 
 
+class PdfConfig(Config, Resolvable):
+    """How PDF files are read. Passwords are no setting: QEDGE_PDF_PASSWORDS in the environment has one in each line."""
+
+    reading_order: Literal["content", "layout"] = Field(
+        default="content", description="content: as the file has it. layout: column by column."
+    )
+    join_hyphens: bool = Field(default=True, description="Make words whole that are broken at the end of a line.")
+    page_budget: float = Field(default=20.0, description="Seconds for one page; then the document fails with 6107.")
+
+
 class PipelineSettings(BaseModel):
     """The database, the model and the options of a pipeline. A change of what the recipe holds (the model, how
     documents are cut) indexes every document anew."""
@@ -77,8 +88,11 @@ class PipelineSettings(BaseModel):
     )
     profile: str | None = Field(default=None, description="Profile of the model in model_folder.")
     chunking: ChunkingConfig = Field(default_factory=ChunkingConfig)
+    pdf: PdfConfig = Field(default_factory=PdfConfig)
     strict_utf8: bool = Field(default=False, description="Text files that are no UTF-8 fail with 6106.")
     max_document_bytes: int = Field(default=32 * 1024 * 1024, description="A larger document fails with 6052.")
+    extraction_seconds: float = Field(default=120.0, description="A PDF that takes longer to extract fails with 6102.")
+    extraction_memory: int = Field(default=1024**3, description="Bytes of memory beyond which a PDF fails with 6102.")
     distance: Literal["cosine", "l2"] = Field(
         default="cosine", description="How vectors are compared. Must stay as the collection was made."
     )
@@ -116,7 +130,17 @@ class IngestionResource(PipelineSettings, ConfigurableResource):  # type: ignore
 
     def extractors(self) -> Sequence[Extractor]:
         """Come before the built-in ones."""
-        return [TextExtractor(strict_utf8=True), MarkdownExtractor(strict_utf8=True)] if self.strict_utf8 else ()
+        return default_extractors(
+            strict_utf8=self.strict_utf8,
+            pdf_reading_order=self.pdf.reading_order,
+            pdf_join_hyphens=self.pdf.join_hyphens,
+            pdf_page_budget=self.pdf.page_budget,
+            pdf_passwords=self.pdf_passwords(),
+        )
+
+    def pdf_passwords(self) -> Sequence[str]:
+        """Not a setting, as Dagster shows those to whoever opens its pages."""
+        return os.environ.get("QEDGE_PDF_PASSWORDS", "").splitlines()
 
     def options(self) -> IngestionOptions:
         return IngestionOptions(
@@ -126,6 +150,8 @@ class IngestionResource(PipelineSettings, ConfigurableResource):  # type: ignore
             first_migration=self.first_migration,
             synchronous=self.synchronous,
             max_document_bytes=self.max_document_bytes,
+            extraction_seconds=self.extraction_seconds,
+            extraction_memory=self.extraction_memory,
         )
 
     def on_event(self, event: Event) -> None:

@@ -54,5 +54,5 @@ def extract_item(
         # The type alone: a parser's message may quote the document.
         raise QedgeError(6102, f"the {extractor.id} extractor raised {type(error).__name__}") from error
     if not document.has_text_layer:
-        raise QedgeError(6105, f"none of {document.page_count} pages has text")
+        raise QedgeError(6105, "; ".join((f"none of {document.page_count} pages has text", *document.warnings)))
     return document

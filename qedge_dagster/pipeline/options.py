@@ -46,7 +46,11 @@ IngestionBudget.BACKGROUND = IngestionBudget(max_duration=300.0)
 @dataclass(frozen=True, slots=True)
 class IngestionOptions:
     """What holds for a pipeline as long as it is open. Distance, full-text tokenizer and first migration matter when
-    the collection is made, and are checked against it afterwards."""
+    the collection is made, and are checked against it afterwards.
+
+    `extraction_seconds` and `extraction_memory` (bytes) are what one document may take whose format is extracted in a
+    process of its own, such as PDF; one that takes more fails with 6102.
+    """
 
     chunking: ChunkingOptions = field(default_factory=ChunkingOptions)
     distance: Distance = "cosine"
@@ -56,9 +60,11 @@ class IngestionOptions:
     normalize_text: bool = True
     max_document_bytes: int = 32 * 1024 * 1024
     write_batch_size: int = 32
+    extraction_seconds: float = 120.0
+    extraction_memory: int = 1024 * 1024 * 1024
 
     def __post_init__(self) -> None:
-        for name in ("max_document_bytes", "write_batch_size"):
+        for name in ("max_document_bytes", "write_batch_size", "extraction_seconds", "extraction_memory"):
             if getattr(self, name) <= 0:
                 raise QedgeError(6005, f"{name} must be positive, not {getattr(self, name)}")
         if self.synchronous not in ("normal", "full"):

@@ -139,7 +139,7 @@ class IngestionPipeline:
         if options.rebuild and isinstance(source, SelectedDocuments):
             raise QedgeError(6005, "a rebuild takes every document of its source, not selected ones")
         stages = self.stages
-        with self._exclusive(source_id, lock_wait):
+        with self._exclusive(source_id, lock_wait), closing(stages.extraction):
             state = self._prepare(stages, rebuild=options.rebuild)
             run = self._new_run(state, source_id, stages.recipe.hash(), options.budget)
             for event in run.ingest(source, stages, options):

@@ -12,6 +12,7 @@ from qedge_dagster.embedding.base import Embedder, model_identity
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors import default_extractors
 from qedge_dagster.extractors.base import Extractor, ExtractorRegistry, fingerprint
+from qedge_dagster.extractors.isolation import ExtractionLimits, ExtractionProcess, isolate
 from qedge_dagster.pipeline.options import IngestionOptions
 from qedge_dagster.recipe import Recipe
 from qedge_dagster.state import ModelRecord
@@ -27,6 +28,7 @@ class Stages:
     embedder: Embedder
     recipe: Recipe
     options: IngestionOptions
+    extraction: ExtractionProcess
 
     @classmethod
     def resolve(cls, embedder: Embedder, extractors: Sequence[Extractor], options: IngestionOptions) -> Stages:
@@ -36,7 +38,8 @@ class Stages:
         """
         given = {extractor.id for extractor in extractors}
         built_in = [extractor for extractor in default_extractors() if extractor.id not in given]
-        registry = ExtractorRegistry([*extractors, *built_in])
+        extraction = ExtractionProcess(ExtractionLimits(options.extraction_seconds, options.extraction_memory))
+        registry = ExtractorRegistry(isolate(extractor, extraction) for extractor in (*extractors, *built_in))
         for extractor in registry:
             _check_printable("extractor id", extractor.id)
         tokenizer = embedder.tokenizer
@@ -44,7 +47,9 @@ class Stages:
         assert tokenizer is not None  # resolve has raised 6001
         chunker = make_chunker(options.chunking, budget, tokenizer)
         _check_printable("chunker id", chunker.id)
-        return cls(registry, budget, chunker, embedder, Recipe(embedder, chunker, options.distance), options)
+        return cls(
+            registry, budget, chunker, embedder, Recipe(embedder, chunker, options.distance), options, extraction
+        )
 
     def recipe_hash(self, extractor: Extractor | None) -> bytes:
         """The recipe of a document that `extractor` takes; None for one that none takes."""

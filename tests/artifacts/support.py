@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from qedge_dagster import FolderSource, IngestionOptions, RunOptions
 from qedge_dagster.artifacts.files import ArtifactFolder
+from qedge_dagster.collection.chunk import COLUMNS
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.documents import ExtractedDocument
 from qedge_dagster.extractors import ExtractionContext, TextExtractor
@@ -20,6 +21,9 @@ from qedge_dagster.pipeline.results import RunResult
 from qedge_dagster.sources import SourceItem
 from qedge_dagster.state import StateStore
 from tests.pipeline.support import CountingEmbedder
+
+# The time that a row was made is no matter of the stage.
+_COLUMNS = [column for column in COLUMNS if column not in ("key", "created_utc")]
 
 STAGES = ("extracted_documents", "document_chunks", "chunk_embeddings")
 
@@ -117,20 +121,3 @@ class Index:
                 assert vectors[key] == np.frombuffer(vector, dtype=np.float32).tolist()
         assert keys == stored
         assert set(vectors) == set(stored)
-
-
-_COLUMNS = (
-    "source_id",
-    "document_id",
-    "ordinal",
-    "text",
-    "heading_path",
-    "content_hash",
-    "char_start",
-    "char_end",
-    "token_count",
-    "page",
-    "block_kind",
-    "extractor_id",
-    "media_type",
-)

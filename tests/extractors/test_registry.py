@@ -55,6 +55,13 @@ def test_unsupported(name: str, media_type: str, named: str) -> None:
     assert named in caught.value.message
 
 
+def test_built_in_extractors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PDF is read where its library is installed."""
+    assert {"text", "markdown", "pdf"} <= {extractor.id for extractor in default_extractors()}
+    monkeypatch.setattr("qedge_dagster.extractors.find_spec", lambda _: None)
+    assert "pdf" not in {extractor.id for extractor in default_extractors()}
+
+
 def test_variant_is_part_of_the_fingerprint() -> None:
     """An option that changes the output changes the recipe."""
     assert [fingerprint(TextExtractor()), fingerprint(MarkdownExtractor(strict_utf8=True))] == [

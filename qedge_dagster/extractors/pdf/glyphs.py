@@ -1,0 +1,135 @@
+"""What is on a page: fragments of text in the order in which they are drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import atan2, cos, degrees, hypot, radians, sin
+
+from pdfminer.pdfcolor import PDFColorSpace
+from pdfminer.pdfdevice import PDFTextDevice
+from pdfminer.pdffont import PDFFont, PDFUnicodeNotDefined
+from pdfminer.pdfinterp import PDFGraphicState, PDFPageInterpreter, PDFResourceManager
+from pdfminer.pdfpage import PDFPage
+from pdfminer.pdftypes import PDFStream
+from pdfminer.utils import Matrix
+
+from qedge_dagster.extractors.pdf.fonts import Fonts
+from qedge_dagster.extractors.pdf.fragments import Fragment, Glyph, clean, fragment_of
+from qedge_dagster.extractors.pdf.tolerance import OUTRIGHT
+
+__all__ = ["PageContent", "PageReader"]
+
+#: In units of the font size: what is further apart is another column, cell or word list, or another line.
+_MAX_GAP = 1.2
+_MAX_RISE = 0.5
+
+
+@dataclass(slots=True)
+class PageContent:
+    """`fault` names the error that ended the reading of the page early."""
+
+    fragments: list[Fragment] = field(default_factory=list[Fragment])
+    readable: int = 0
+    unreadable: int = 0
+    images: int = 0
+    fault: str | None = None
+
+    @property
+    def has_text(self) -> bool:
+        """Whether most of the letters are known."""
+        return self.readable > self.unreadable
+
+
+class PageReader:
+    """Reads pages; keeps the fonts of the last ones."""
+
+    def __init__(self) -> None:
+        fonts = Fonts()
+        self._device = _Device(fonts)
+        self._interpreter = PDFPageInterpreter(fonts, self._device)
+
+    def read(self, page: PDFPage) -> PageContent:
+        self._device.content = content = PageContent()
+        try:
+            self._interpreter.process_page(page)
+        except OUTRIGHT:
+            raise
+        except Exception as error:
+            content.fault = type(error).__name__
+        self._device.finish()
+        return content
+
+
+class _Device(PDFTextDevice):
+    """The library's own analysis keeps every line and curve of a page, and groups boxes in quadratic time."""
+
+    def __init__(self, fonts: PDFResourceManager) -> None:
+        super().__init__(fonts)
+        self.content = PageContent()
+        self._run: list[Glyph] = []
+
+    def render_image(self, name: str, stream: PDFStream) -> None:  # noqa: ARG002 - the library's signature
+        self.content.images += 1
+
+    def render_char(
+        self,
+        matrix: Matrix,
+        font: PDFFont,
+        fontsize: float,
+        scaling: float,
+        rise: float,
+        cid: int,
+        ncs: PDFColorSpace,  # noqa: ARG002
+        graphicstate: PDFGraphicState,  # noqa: ARG002
+    ) -> float:
+        """Returns the advance, in the units of the text's own space."""
+        advance = font.char_width(cid) * fontsize * scaling
+        try:
+            text = font.to_unichr(cid)
+        except PDFUnicodeNotDefined:
+            text = None
+        self._add(_glyph(text, matrix, fontsize, scaling, rise, advance, font.is_vertical()))
+        return advance
+
+    def finish(self) -> None:
+        """Take the last fragment."""
+        fragment = fragment_of(self._run) if self._run else None
+        if fragment is not None:
+            self.content.fragments.append(fragment)
+        self._run = []
+
+    def _add(self, glyph: Glyph) -> None:
+        if glyph.text is None:
+            self.content.unreadable += 1
+        elif glyph.text and not glyph.text.isspace():
+            glyph.text = clean(glyph.text)
+            unknown = glyph.text.isspace() or "\ufffd" in glyph.text
+            self.content.unreadable += unknown
+            self.content.readable += not unknown
+        if self._run:
+            last = self._run[-1]
+            size = max(last.size, glyph.size)
+            gap = max(glyph.start - last.end, last.start - glyph.end)
+            if last.angle != glyph.angle or abs(last.base - glyph.base) > _MAX_RISE * size or gap > _MAX_GAP * size:
+                self.finish()
+        self._run.append(glyph)
+
+
+def _glyph(
+    text: str | None, matrix: Matrix, fontsize: float, scaling: float, rise: float, advance: float, vertical: bool
+) -> Glyph:
+    a, b, c, d, x, y = matrix
+    x, y = x + c * rise, y + d * rise
+    size = abs(fontsize) * hypot(c, d)
+    if vertical:
+        a, b, length = -c, -d, abs(advance) * hypot(c, d)
+    else:
+        length = abs(advance) * hypot(a, b)
+        if fontsize * scaling < 0:
+            a, b = -a, -b
+    if b == 0 and a > 0:
+        return Glyph(text, x, x + length, y, size, 0)
+    angle = round(degrees(atan2(b, a))) % 360
+    along, across = cos(radians(angle)), sin(radians(angle))
+    start = x * along + y * across
+    return Glyph(text, start, start + length, y * along - x * across, size, angle)

@@ -1,0 +1,179 @@
+"""Opening a file: passwords, damage, and what is no PDF at all."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, cast
+
+from pdfminer.pdfdocument import (
+    PDFBaseXRef,
+    PDFDocument,
+    PDFEncryptionError,
+    PDFNoValidXRef,
+    PDFPasswordIncorrect,
+    PDFXRefFallback,
+)
+from pdfminer.pdfparser import PDFParser
+from pdfminer.pdftypes import PDFObjRef, PDFStream
+from pdfminer.psparser import LIT
+
+from qedge_dagster.errors import QedgeError
+from qedge_dagster.extractors.pdf.streams import BoundedParser
+from qedge_dagster.extractors.pdf.tolerance import OUTRIGHT, tolerated
+
+__all__ = ["PdfFile", "object_numbers", "open_pdf", "seekable"]
+
+_HEAD_BYTES = 1024
+_MAX_SECTIONS = 300
+_MAX_OBJECTS = 512
+_MAX_OBJECT_STREAMS = 16
+_MAX_NUMBERS = 100_000
+_SPOOL_BYTES = 8 * 1024 * 1024
+
+_OTHER_CONTENT = (
+    (re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|body)\b", re.I), "HTML, a web page"),
+    (re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<\?xml\b"), "XML"),
+    (re.compile(rb"PK\x03\x04"), "a ZIP archive"),
+    (re.compile(rb"\x1f\x8b\x08"), "a gzip archive"),
+    (re.compile(rb"\x89PNG\r\n"), "a PNG image"),
+    (re.compile(rb"\xff\xd8\xff"), "a JPEG image"),
+    (re.compile(rb"\xd0\xcf\x11\xe0"), "an OLE document"),
+    (re.compile(rb"\{\\rtf"), "RTF"),
+    (re.compile(rb"%!PS"), "PostScript"),
+)
+
+
+class PdfFile(PDFDocument):
+    """A document whose memory does not grow with the pages read.
+
+    With `rebuild` its table of objects is not read but made anew, by a search through the file.
+    """
+
+    def __init__(self, stream: BinaryIO, password: str, rebuild: bool) -> None:
+        self.rebuilt = rebuild
+        self._sections: set[int] = set()
+        super().__init__(BoundedParser(stream), password)
+
+    def find_xref(self, parser: PDFParser) -> int:
+        if self.rebuilt:
+            return 0
+        return super().find_xref(parser)
+
+    def read_xref_from(self, parser: PDFParser, start: int, xrefs: list[PDFBaseXRef]) -> None:
+        """Sections name the one before them: each is read once, and a chain of thousands not by recursion."""
+        if self.rebuilt:
+            self._search(parser, xrefs)
+            return
+        if start in self._sections:
+            return
+        self._sections.add(start)
+        if len(self._sections) > _MAX_SECTIONS:
+            raise PDFNoValidXRef
+        super().read_xref_from(parser, start, xrefs)
+
+    def _search(self, parser: PDFParser, xrefs: list[PDFBaseXRef]) -> None:
+        """Look for the objects. Where there is no trailer, an old table in a stream or the catalog will do, or the
+        pages alone."""
+        parser.fallback = True
+        table = PDFXRefFallback()
+        with tolerated():  # the file may end inside an object
+            table.load(parser)
+        xrefs.append(table)
+        trailer = table.get_trailer()
+        for number in [] if "Root" in trailer else object_numbers(table):
+            value = None
+            with tolerated():
+                value = self.getobj(number)
+            if isinstance(value, PDFStream) and value.get("Type") is LIT("XRef"):
+                trailer.update({key: value[key] for key in ("Root", "Info", "Encrypt", "ID") if key in value})
+            elif isinstance(value, dict) and value.get("Type") is LIT("Catalog"):  # pyright: ignore[reportUnknownMemberType]
+                trailer.setdefault("Root", PDFObjRef(self, number))
+        if table.offsets:
+            trailer.setdefault("Root", {})
+        # Strings of an encrypted file were read before the key was known.
+        self._cached_objs.clear()
+        self._parsed_objs.clear()
+
+    def forget(self) -> None:
+        """Let go of objects kept for later use: all streams, and the rest when there are many."""
+        kept = self._cached_objs
+        for number in [number for number, (value, _) in kept.items() if isinstance(value, PDFStream)]:
+            del kept[number]
+        if len(kept) > _MAX_OBJECTS:
+            kept.clear()
+        while len(self._parsed_objs) > _MAX_OBJECT_STREAMS:
+            del self._parsed_objs[next(iter(self._parsed_objs))]
+
+
+def object_numbers(table: PDFBaseXRef) -> list[int]:
+    """The objects that a table says there are, in order: a broken one may claim a thousand million of them."""
+    numbers: set[int] = set()
+    with tolerated():
+        numbers.update(number for number in islice(table.get_objids(), _MAX_NUMBERS) if type(number) is int)
+    return sorted(numbers)
+
+
+@contextmanager
+def seekable(stream: BinaryIO) -> Generator[BinaryIO]:
+    """The stream, or where it cannot seek a copy of it, in a file when it is large."""
+    if stream.seekable():
+        yield stream
+        return
+    with SpooledTemporaryFile(_SPOOL_BYTES) as copy:
+        shutil.copyfileobj(stream, copy)
+        copy.seek(0)
+        yield cast(BinaryIO, copy)
+
+
+def open_pdf(stream: BinaryIO, passwords: Sequence[str], rebuild: bool = False) -> PdfFile:
+    """Try the empty password, then the others. Raises `QedgeError` 6103, 6104."""
+    _silence()
+    head = stream.read(_HEAD_BYTES)
+    if not head.strip(b"\0\t\n\f\r "):
+        raise QedgeError(6104, "the file is empty" if not head else "the file begins with nothing but blanks")
+    if b"%PDF-" not in head:
+        for pattern, what in _OTHER_CONTENT:
+            if pattern.match(head):
+                raise QedgeError(6104, f"the content is {what}, not a PDF document")
+    # Twice the same password would only cost time.
+    for password in dict.fromkeys(("", *passwords)):
+        stream.seek(0)
+        try:
+            return PdfFile(stream, password, rebuild)
+        except PDFPasswordIncorrect:
+            continue
+        except PDFEncryptionError:
+            raise QedgeError(
+                6103,
+                "the file is encrypted by a method that takes no password, or is not supported",
+                remedy="save the file without encryption",
+            ) from None
+        except OUTRIGHT:
+            raise
+        except Exception:
+            if not rebuild:
+                return open_pdf(_rewound(stream), passwords, rebuild=True)
+            lacks = "" if b"%PDF-" in head else ", and it does not begin as one"
+            raise QedgeError(
+                6104, f"no PDF document can be made out: the file is damaged or was cut off{lacks}"
+            ) from None
+    tried = "none of the passwords given opens it" if passwords else "it needs a password"
+    raise QedgeError(6103, f"the file is encrypted: {tried}")
+
+
+def _rewound(stream: BinaryIO) -> BinaryIO:
+    stream.seek(0)
+    return stream
+
+
+def _silence() -> None:
+    """The library logs what it reads, and complains of files that are mended here. A level that the user set stays."""
+    logger = logging.getLogger("pdfminer")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.CRITICAL + 1)
