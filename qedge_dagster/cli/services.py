@@ -22,7 +22,7 @@ __all__ = ["Services", "running_services"]
 
 _STDERR = 2
 _POLL_SECONDS = 0.2
-_GRACE_SECONDS = 15.0
+_GRACE_SECONDS = 30.0
 
 
 class Services:
@@ -51,13 +51,12 @@ class Services:
             self._check()
 
     def end(self) -> None:
-        """Ask, then kill: nothing of the group is left."""
-        if self._process.poll() is None:
-            self._process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_GRACE_SECONDS)
+        """Ask, then kill: nothing of the group is left. A run that is active is asked too, and ends as cancelled at its
+        next committed boundary, which may take it a window of embeddings."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGTERM)
         deadline = time.monotonic() + _GRACE_SECONDS
-        while self._group_lives() and time.monotonic() < deadline:  # code servers end a little later
+        while self._group_lives() and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)

@@ -6,9 +6,11 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from click.testing import CliRunner
 
 from qedge_dagster.cli import main
 from tests.cli.conftest import Invoke, finish, start
+from tests.cli.test_process import _count
 
 QUERY = """{
   assetNodes { assetKey { path } partitionStats { numPartitions numMaterialized } }
@@ -114,6 +117,28 @@ def test_the_sensor_keeps_the_index_fresh(home: Path, docs: Path) -> None:
     assert processes_of(home) == []
     found = finish("search", "ferry", "--db", home.with_suffix(""), "--mode", "keyword", "--json")
     assert [hit["document_id"] for hit in json.loads(found.stdout)] == ["new.txt"]
+
+
+@pytest.mark.long
+def test_a_run_is_cancelled_with_the_services(home: Path, docs: Path) -> None:
+    """A run that the sensor has launched ends as cancelled, at a committed boundary, when `qedge ui` is told to end."""
+    database = home.with_suffix("")
+    for number in range(300):  # some minutes of work
+        (docs / f"{number}.txt").write_text("\n".join(f"Line {line} of {number}." for line in range(2000)), "utf-8")
+    begun = _count(database, "SELECT count(*) FROM qedge_ingest_document")
+    with start("ui", "--db", database, "--port", free_port()) as process:
+        deadline = time.monotonic() + 150
+        while _count(database, "SELECT count(*) FROM qedge_ingest_document") < begun + 3:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        stop(process, signal.SIGTERM)
+    assert processes_of(home) == []
+    with closing(sqlite3.connect(database)) as connection:
+        query = "SELECT outcome FROM qedge_ingest_run ORDER BY started_utc DESC LIMIT 1"
+        assert connection.execute(query).fetchone() == ("cancelled",)
+    with closing(sqlite3.connect(home / "history" / "runs.db")) as connection:
+        query = "SELECT status FROM runs ORDER BY id DESC LIMIT 1"
+        assert connection.execute(query).fetchone() == ("CANCELED",)
 
 
 def _newest(url: str) -> str:

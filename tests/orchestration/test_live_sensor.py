@@ -14,6 +14,7 @@ from qedge_dagster.collection import Collection
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.integrity import check_integrity
 from tests.orchestration.live.processes import live, wait_for
+from tests.orchestration.support import STAGES
 from tests.pipeline.support import write
 
 _SENSOR = "notes_reindex"
@@ -35,7 +36,7 @@ class Watcher:
         )
 
     def after_ticks(self, number: int = 2) -> list[dg.DagsterRun]:
-        """The runs of so many whole ticks from now, finished."""
+        """The runs of so many whole ticks from now, finished. The tick that is under way is not one of them."""
         begun = self.ticks()
         wait_for(lambda: self.ticks() > begun + number)
         wait_for(lambda: all(run.is_finished for run in self.instance.get_runs()))
@@ -51,6 +52,17 @@ class Watcher:
             for entry in self.instance.all_logs(run.run_id)
             if (event := entry.dagster_event) is not None and event.event_type_value in kinds
         )
+
+    def versions(self) -> dict[tuple[str, str], str]:
+        """The newest data version of each stage and partition."""
+        found: dict[tuple[str, str], str] = {}
+        for stage in STAGES:
+            key = dg.AssetKey(["notes", stage])
+            for record in self.instance.fetch_materializations(key, limit=1000, ascending=True).records:
+                event = record.asset_materialization
+                assert event is not None
+                found[stage, event.partition or ""] = (event.tags or {})["dagster/data_version"]
+        return found
 
     def texts(self) -> int:
         return len((self.root / "texts").read_text().splitlines())
@@ -80,9 +92,13 @@ def test_each_change_costs_its_own(tmp_path: Path) -> None:
         assert run.is_success
         assert watch.events(run) == one
 
+        versions, embedded = watch.versions(), watch.texts()
         write(docs, {"new.txt": "another text"})
         (run,) = watch.after_ticks()
         assert watch.events(run) == one
+        changed = {key for key, version in watch.versions().items() if versions[key] != version}
+        assert changed == {(stage, "new.txt") for stage in STAGES}
+        assert watch.texts() == embedded + 1
 
         os.utime(docs / "new.txt", (1, 1))
         assert watch.after_ticks() == []
@@ -127,6 +143,7 @@ def test_a_budget_is_continued_by_the_next_tick(tmp_path: Path) -> None:
         runs = list(reversed(instance.get_runs()))
         assert [run.status for run in runs] == [dg.DagsterRunStatus.CANCELED] * 3 + [dg.DagsterRunStatus.SUCCESS]
         assert [run.tags.get("qedge/suspend_reason") for run in runs] == ["budget:documents"] * 3 + [None]
+        assert [run.tags.get("qedge/outcome") for run in runs] == ["suspended"] * 3 + [None]
         sizes = [len({partition for _, partition in watch.events(run)}) for run in runs]
         assert sizes == [3, 3, 3, 1]
         assert watch.texts() == 10

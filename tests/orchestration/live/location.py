@@ -20,6 +20,7 @@ from qedge_dagster.orchestration import (
     IngestionTarget,
     build_ingestion_definitions,
 )
+from qedge_dagster.orchestration.event_log import BatchedEventLogStorage
 from qedge_dagster.orchestration.events import AssetEvents
 from qedge_dagster.orchestration.stop import SignalRequest
 from qedge_dagster.orchestration.target import STAGES
@@ -44,27 +45,31 @@ class LiveResource(IngestionResource):
 
 
 def slow_events(seconds: float) -> None:
-    """Each document's events take so long, and each signal notes whether it came while they were written."""
-    log, came = AssetEvents.log, SignalRequest.came
+    """Each event of a document takes so long to store, in the transaction that it belongs to; each signal notes its
+    process, and whether it came in the midst of a document's events."""
+    log, came, store = AssetEvents.log, SignalRequest.came, BatchedEventLogStorage.store_event
     writing = False
 
-    def slow_log(self: AssetEvents, event: Event) -> None:
+    def slow_store(self: BatchedEventLogStorage, event: dg.EventLogEntry) -> None:
+        if writing:
+            time.sleep(seconds)
+        store(self, event)
+
+    def noted_log(self: AssetEvents, event: Event) -> None:
         nonlocal writing
         writing = True
         try:
-            until = time.monotonic() + seconds
             log(self, event)
-            while time.monotonic() < until:  # a single sleep would not be resumed in the middle of anything
-                time.sleep(0.001)
         finally:
             writing = False
 
-    def noted(self: SignalRequest) -> None:
+    def noted_signal(self: SignalRequest) -> None:
         with (ROOT / "signals").open("a") as file:
-            file.write("writing\n" if writing else "between\n")
+            file.write(f"{os.getpid()} {'writing' if writing else 'between'}\n")
         came(self)
 
-    AssetEvents.log, SignalRequest.came = slow_log, noted  # type: ignore[method-assign]
+    AssetEvents.log, SignalRequest.came = noted_log, noted_signal  # type: ignore[method-assign]
+    BatchedEventLogStorage.store_event = slow_store  # type: ignore[method-assign]
 
 
 if os.environ.get("QEDGE_TEST_SLOW_EVENTS"):
