@@ -117,6 +117,7 @@ def _limit_memory(limit: int) -> None:
     with suppress(ImportError, ValueError, OSError):
         import resource
 
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no copy of the document behind
         with open("/proc/self/statm") as statm:
             taken = int(statm.read().split()[0]) * resource.getpagesize()
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
