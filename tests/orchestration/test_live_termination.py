@@ -23,8 +23,8 @@ from tests.pipeline.support import write
 
 DOCUMENTS = 12
 TERMINATIONS = 20
-# Of a run whose five events take 0.04 s each for 12 documents, and whose embedder takes 0.05 s, after its first event.
-RUN_SECONDS = 3.0
+# After its first event, a run has 11 documents to go whose five events take 0.2 s each: it is not at its end by then.
+RUN_SECONDS = 6.0
 
 
 @pytest.mark.long
@@ -36,7 +36,7 @@ def test_terminations(tmp_path: Path, executor: str, how: str) -> None:
     are followed by one that is terminated too). A termination costs one window of embeddings at most."""
     texts = {f"{number:02}.txt": f"text {number}" for number in range(DOCUMENTS)}
     write(tmp_path / "docs", texts)
-    settings = {"seconds_per_call": "0.05", "slow_events": "0.04", "executor": executor}
+    settings = {"seconds_per_call": "0.05", "slow_events": "0.2", "executor": executor}
     random_instant = random.Random(f"{executor}/{how}")
     outcomes: Counter[tuple[dg.DagsterRunStatus, str | None]] = Counter()
     with live(tmp_path, **settings) as (dagster, instance):
@@ -47,6 +47,8 @@ def test_terminations(tmp_path: Path, executor: str, how: str) -> None:
             run_id = dagster.launch("notes_partitions", tags=span)
             started(instance, run_id)
             time.sleep(random_instant.uniform(0, RUN_SECONDS))
+            if round_number % 3:  # else wherever it is
+                wait_for((tmp_path / "writing").exists)
             if how == "graphql":
                 dagster.terminate(run_id)
             else:
@@ -129,7 +131,7 @@ def test_everything_dies(tmp_path: Path) -> None:
     """With webserver, daemon, code server and run all killed at once, the run stays STARTED. Started again, the sensor
     ends it, and a run of its own does what was left."""
     write(tmp_path / "docs", {f"{number:02}.txt": f"text {number}" for number in range(DOCUMENTS)})
-    settings = {"seconds_per_call": "0.05", "slow_events": "0.04", "automatic": "1"}
+    settings = {"seconds_per_call": "0.05", "slow_events": "0.2", "automatic": "1"}
     with live(tmp_path, **settings) as (dagster, instance):
         (run,) = wait_for(instance.get_runs)
         started(instance, run.run_id)

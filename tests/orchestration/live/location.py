@@ -58,9 +58,11 @@ def slow_events(seconds: float) -> None:
     def noted_log(self: AssetEvents, event: Event) -> None:
         nonlocal writing
         writing = True
+        (ROOT / "writing").touch()
         try:
             log(self, event)
         finally:
+            (ROOT / "writing").unlink()
             writing = False
 
     def noted_signal(self: SignalRequest) -> None:
