@@ -36,7 +36,10 @@ def faults_of(home: Path) -> Generator[None]:
 @contextmanager
 def open_instance(home: Path) -> Generator[DagsterInstance]:
     """The instance, if its event log can be read. Raises whatever its storage does."""
-    ref = InstanceRef.from_dir(str(home), overrides={"compute_logs": _NO_COMPUTE_LOGS})
+    try:
+        ref = InstanceRef.from_dir(str(home), overrides={"compute_logs": _NO_COMPUTE_LOGS})
+    except (TypeError, AttributeError, KeyError) as error:  # settings of a type that Dagster does not look for
+        raise DagsterError(f"its dagster.yaml makes no sense ({error})") from error
     with DagsterInstance.from_ref(ref) as instance:
         # A damaged event log is found here: what goes wrong with it during a run, Dagster prints by itself.
         instance.has_dynamic_partition("-", "-")

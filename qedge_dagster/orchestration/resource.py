@@ -39,10 +39,10 @@ __all__ = ["BudgetConfig", "ChunkingConfig", "IngestionResource", "PdfConfig", "
 class BudgetConfig(Config, Resolvable):
     """How much one run may do; a limit that is left out does not hold."""
 
-    max_duration: float | None = Field(default=None, description="Seconds, from when the model is loaded.")
-    max_documents: int | None = Field(default=None, description="Documents that needed work.")
-    max_chunks: int | None = Field(default=None, description="Chunks added.")
-    max_tokens: int | None = Field(default=None, description="Tokens, as the embedder counts them.")
+    max_duration: float | None = Field(default=None, gt=0, description="Seconds, from when the model is loaded.")
+    max_documents: int | None = Field(default=None, gt=0, description="Documents that needed work.")
+    max_chunks: int | None = Field(default=None, gt=0, description="Chunks added.")
+    max_tokens: int | None = Field(default=None, gt=0, description="Tokens, as the embedder counts them.")
 
     def budget(self) -> IngestionBudget:
         return IngestionBudget(self.max_duration, self.max_documents, self.max_chunks, self.max_tokens)

@@ -66,3 +66,11 @@ def test_a_source_is_a_folder_or_files(source: str) -> None:
     """Neither and both are refused."""
     with pytest.raises(ValidationError, match="either a folder or files"):
         IngestionSettings.model_validate({"source": yaml.safe_load(source), "database": "a.db"})
+
+
+def test_a_budget_is_positive() -> None:
+    """A limit that no run could keep is refused when the settings are read, not by the run."""
+    with pytest.raises(ValidationError, match="greater than 0"):
+        IngestionSettings.model_validate(
+            {"source": {"folder": "docs"}, "database": "a.db", "budget": {"max_duration": -5}}
+        )
