@@ -29,6 +29,7 @@ _MEDIA_TYPES = {
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     ".docm": "application/vnd.ms-word.document.macroEnabled.12",
     ".dotx": "application/vnd.openxmlformats-officedocument.wordprocessingml.template",
+    ".dotm": "application/vnd.ms-word.template.macroEnabled.12",
 }
 
 

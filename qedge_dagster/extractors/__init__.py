@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from qedge_dagster.extractors.base import ExtractionContext, Extractor, ExtractorRegistry, fingerprint
+from qedge_dagster.extractors.docx import DocxExtractor
 from qedge_dagster.extractors.markdown import MarkdownExtractor
 from qedge_dagster.extractors.pdf import PdfExtractor, ReadingOrder
 from qedge_dagster.extractors.text import TextExtractor
 
 __all__ = [
+    "DocxExtractor",
     "ExtractionContext",
     "Extractor",
     "ExtractorRegistry",
@@ -29,9 +31,15 @@ def default_extractors(
     pdf_join_hyphens: bool = True,
     pdf_page_budget: float = 20.0,
     pdf_passwords: Sequence[str] = (),
+    docx_notes: bool = True,
+    docx_text_boxes: bool = True,
+    docx_headers_footers: bool = False,
+    docx_hidden_text: bool = False,
 ) -> tuple[Extractor, ...]:
     """The built-in ones, as far as the libraries they need are installed."""
     extractors: list[Extractor] = [TextExtractor(strict_utf8=strict_utf8), MarkdownExtractor(strict_utf8=strict_utf8)]
     if find_spec("pdfminer") is not None:
         extractors.append(PdfExtractor(pdf_reading_order, pdf_passwords, pdf_join_hyphens, pdf_page_budget))
+    if find_spec("docx2txt") is not None:
+        extractors.append(DocxExtractor(docx_notes, docx_text_boxes, docx_headers_footers, docx_hidden_text))
     return tuple(extractors)

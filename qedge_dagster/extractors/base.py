@@ -64,6 +64,7 @@ _EXTRAS = {
     media_type_for(".docx"): "docx",
     media_type_for(".docm"): "docx",
     media_type_for(".dotx"): "docx",
+    media_type_for(".dotm"): "docx",
 }
 
 
@@ -93,16 +94,10 @@ class ExtractorRegistry:
                 return extractor
         extra = _EXTRAS.get(media_type) or _EXTRAS.get(media_type_for(suffix))
         if extra is not None:
-            if extra == "pdf":
-                raise QedgeError(
-                    6101,
-                    f"no extractor for {suffix or item.media_type}: it comes with the extra qedge-dagster[{extra}]",
-                    remedy=f'install it: pip install "qedge-dagster[{extra}]"; or exclude the file',
-                )
             raise QedgeError(
                 6101,
-                f"no extractor for {suffix or item.media_type}: it will come with the extra qedge-dagster[{extra}]",
-                remedy="exclude the file, or register an extractor of your own: this release does not read it yet",
+                f"no extractor for {suffix or item.media_type}: it comes with the extra qedge-dagster[{extra}]",
+                remedy=f'install it: pip install "qedge-dagster[{extra}]"; or exclude the file',
             )
         raise QedgeError(6101, f"no extractor for {suffix or 'a name without extension'} ({item.media_type})")
 

@@ -11,6 +11,7 @@ from qedge_dagster.documents import DocumentBlock, ExtractedDocument, normalize_
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors.base import ExtractionContext
 from qedge_dagster.extractors.pdf.tolerance import tolerated
+from qedge_dagster.extractors.seekable import seekable
 from qedge_dagster.sources.base import SourceItem
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class PdfExtractor:
         A page has a text layer if most of its letters are known. `metadata` has `pages_with_text` and `page_coverage`,
         their share, and what the file says of itself (`title`, `author`, …).
         """
-        from qedge_dagster.extractors.pdf.opening import open_pdf, seekable
+        from qedge_dagster.extractors.pdf.opening import open_pdf
 
         with item.open() as opened, seekable(opened) as stream:
             document = open_pdf(stream, self.passwords)

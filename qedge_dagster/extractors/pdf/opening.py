@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import logging
-import re
-import shutil
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import islice
-from tempfile import SpooledTemporaryFile
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from pdfminer.pdfdocument import (
     PDFBaseXRef,
@@ -24,29 +20,17 @@ from pdfminer.pdftypes import PDFObjRef, PDFStream
 from pdfminer.psparser import LIT
 
 from qedge_dagster.errors import QedgeError
+from qedge_dagster.extractors.disguise import content_of
 from qedge_dagster.extractors.pdf.streams import BoundedParser
 from qedge_dagster.extractors.pdf.tolerance import OUTRIGHT, tolerated
 
-__all__ = ["PdfFile", "object_numbers", "open_pdf", "seekable"]
+__all__ = ["PdfFile", "object_numbers", "open_pdf"]
 
 _HEAD_BYTES = 1024
 _MAX_SECTIONS = 300
 _MAX_OBJECTS = 512
 _MAX_OBJECT_STREAMS = 16
 _MAX_NUMBERS = 100_000
-_SPOOL_BYTES = 8 * 1024 * 1024
-
-_OTHER_CONTENT = (
-    (re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|body)\b", re.I), "HTML, a web page"),
-    (re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<\?xml\b"), "XML"),
-    (re.compile(rb"PK\x03\x04"), "a ZIP archive"),
-    (re.compile(rb"\x1f\x8b\x08"), "a gzip archive"),
-    (re.compile(rb"\x89PNG\r\n"), "a PNG image"),
-    (re.compile(rb"\xff\xd8\xff"), "a JPEG image"),
-    (re.compile(rb"\xd0\xcf\x11\xe0"), "an OLE document"),
-    (re.compile(rb"\{\\rtf"), "RTF"),
-    (re.compile(rb"%!PS"), "PostScript"),
-)
 
 
 class PdfFile(PDFDocument):
@@ -119,18 +103,6 @@ def object_numbers(table: PDFBaseXRef) -> list[int]:
     return sorted(numbers)
 
 
-@contextmanager
-def seekable(stream: BinaryIO) -> Generator[BinaryIO]:
-    """The stream, or where it cannot seek a copy of it, in a file when it is large."""
-    if stream.seekable():
-        yield stream
-        return
-    with SpooledTemporaryFile(_SPOOL_BYTES) as copy:
-        shutil.copyfileobj(stream, copy)
-        copy.seek(0)
-        yield cast(BinaryIO, copy)
-
-
 def open_pdf(stream: BinaryIO, passwords: Sequence[str], rebuild: bool = False) -> PdfFile:
     """Try the empty password, then the others. Raises `QedgeError` 6103, 6104."""
     _silence()
@@ -138,9 +110,9 @@ def open_pdf(stream: BinaryIO, passwords: Sequence[str], rebuild: bool = False) 
     if not head.strip(b"\0\t\n\f\r "):
         raise QedgeError(6104, "the file is empty" if not head else "the file begins with nothing but blanks")
     if b"%PDF-" not in head:
-        for pattern, what in _OTHER_CONTENT:
-            if pattern.match(head):
-                raise QedgeError(6104, f"the content is {what}, not a PDF document")
+        what = content_of(head)
+        if what is not None:
+            raise QedgeError(6104, f"the content is {what}, not a PDF document")
     # Twice the same password would only cost time.
     for password in dict.fromkeys(("", *passwords)):
         stream.seek(0)

@@ -1,0 +1,110 @@
+"""Where paragraphs go: the body, a note, a text box, a cell of a table."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from qedge_dagster.documents import BlockKind
+from qedge_dagster.extractors.docx.styles import BODY_TEXT
+
+__all__ = ["Flow", "FlowBlock", "Paragraph", "Row", "Table"]
+
+_BLANKS = re.compile(r"\s+")
+
+
+class FlowBlock(NamedTuple):
+    kind: BlockKind
+    text: str
+    level: int = BODY_TEXT
+    #: A row of the same table as the one before it.
+    continued: bool = False
+
+
+@dataclass(slots=True)
+class Paragraph:
+    parts: list[str] = field(default_factory=list)
+    level: int = BODY_TEXT
+    listed: bool = False
+    hidden: bool = False
+    #: Its end was deleted, which makes one paragraph of it and the next.
+    joined: bool = False
+    #: Notes and text boxes, which follow it.
+    after: list[FlowBlock] = field(default_factory=list)
+
+    def block(self) -> FlowBlock | None:
+        text = "".join(self.parts).strip()
+        if not text:
+            return None
+        if self.level:
+            return FlowBlock("heading", _BLANKS.sub(" ", text), self.level)
+        return FlowBlock("list_item" if self.listed else "paragraph", text)
+
+
+@dataclass(slots=True)
+class Flow:
+    """`is_cell`: of a cell, whose text has to fit into a row; what follows its paragraphs waits in `after`."""
+
+    is_cell: bool = False
+    deleted: bool = False
+    blocks: list[FlowBlock] = field(default_factory=list)
+    after: list[FlowBlock] = field(default_factory=list)
+    _carried: Paragraph | None = None
+
+    def begin(self) -> Paragraph:
+        paragraph = Paragraph()
+        if self._carried is not None:
+            paragraph.parts, paragraph.after = self._carried.parts, self._carried.after
+            self._carried = None
+        return paragraph
+
+    def add(self, paragraph: Paragraph) -> None:
+        if paragraph.joined:
+            self._carried = paragraph
+            return
+        block = paragraph.block()
+        if block is not None:
+            self.blocks.append(block)
+        self.follow(paragraph.after)
+
+    def follow(self, blocks: list[FlowBlock]) -> None:
+        (self.after if self.is_cell else self.blocks).extend(blocks)
+
+    def finish(self) -> list[FlowBlock]:
+        """What came, when nothing more will."""
+        if self._carried is not None:
+            self._carried.joined = False
+            self.add(self._carried)
+            self._carried = None
+        return self.blocks
+
+    def text(self) -> str:
+        """In one line, as a cell."""
+        return _BLANKS.sub(" ", " ".join(block.text for block in self.finish()))
+
+
+@dataclass(slots=True)
+class Row:
+    cells: list[str] = field(default_factory=list)
+    deleted: bool = False
+
+
+@dataclass(slots=True)
+class Table:
+    """The rows go to `flow` one by one, what belongs behind them at the end, so that they stay together."""
+
+    flow: Flow
+    rows: int = 0
+    after: list[FlowBlock] = field(default_factory=list)
+
+    def add(self, row: Row) -> None:
+        if row.deleted or not any(row.cells):
+            return
+        nested = self.flow.is_cell
+        text = (", " if nested else " | ").join(cell for cell in row.cells if cell or not nested)
+        self.flow.blocks.append(FlowBlock("table_row", text, continued=self.rows > 0))
+        self.rows += 1
+
+    def finish(self) -> None:
+        self.flow.follow(self.after)
