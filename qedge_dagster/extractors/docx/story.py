@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from qedge_dagster.extractors.docx.flow import Flow, FlowBlock, Paragraph, Row, Table
@@ -164,7 +165,7 @@ class StoryReader:
 
     # paragraphs
 
-    def _start_paragraph(self, _: Mapping[str, str] | None = None) -> None:
+    def _start_paragraph(self, _: Mapping[str, str] = MappingProxyType({})) -> None:
         self._stack.append(self._paragraph)
         self._paragraph = self._flow.begin()
         self._take_style(None)
@@ -197,16 +198,20 @@ class StoryReader:
     # runs
 
     def _start_run(self, _: Mapping[str, str]) -> None:
-        alone = self._paragraph is None
-        if alone:
-            self._start_paragraph()
-        self._stack.append((self._hidden, alone))
+        self._stack.append((self._hidden, self._start_missing_paragraph()))
         self._hidden = self._of_run(self._paragraph is not None and self._paragraph.hidden)
 
     def _end_run(self) -> None:
         self._hidden, alone = self._stack.pop()
         if alone:
             self._end_paragraph()
+
+    def _start_missing_paragraph(self) -> bool:
+        """Runs and texts outside of any paragraph become one, else they would be lost."""
+        missing = self._paragraph is None
+        if missing:
+            self._start_paragraph()
+        return missing
 
     def _of_run(self, hidden: bool) -> bool:
         return hidden and not self._options.hidden_text
@@ -221,10 +226,13 @@ class StoryReader:
             self._hidden = self._of_run(is_on(attribute(attributes, "val")))
 
     def _start_text(self, _: Mapping[str, str]) -> None:
+        self._stack.append(self._start_missing_paragraph())
         self._in_text = self._visible
 
     def _end_text(self) -> None:
         self._in_text = False
+        if self._stack.pop():
+            self._end_paragraph()
 
     def _add_symbol(self, symbol: str) -> Callable[[Mapping[str, str]], None]:
         def add(_: Mapping[str, str]) -> None:
@@ -345,7 +353,7 @@ class StoryReader:
         cell, self._flow = self._flow, self._stack.pop()
         text = cell.text()
         if self._table is None or self._row is None:
-            self._flow.follow(cell.blocks)
+            self._flow.follow([*cell.blocks, *cell.after])
         elif not cell.deleted:
             self._row.cells.append(text)
             self._table.after.extend(cell.after)

@@ -12,6 +12,8 @@ __all__ = ["PartReader", "UnexpectedRoot", "attribute", "math", "named", "parse"
 
 _PIECE = 64 * 1024
 _SEPARATOR = " "
+# The first two by the standard; the others have been seen.
+_ENCODINGS = frozenset({"utf-8", "utf-16", "us-ascii", "iso-8859-1", "windows-1252"})
 _WORD = (
     "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
     "http://purl.oclc.org/ooxml/wordprocessingml/main",  # Strict
@@ -68,12 +70,17 @@ def parse(stream: BinaryIO, reader: PartReader, part: str, roots: Collection[str
     def refuse(*_: object) -> NoReturn:
         raise QedgeError(6104, f"{part} has a document type, as no Word document has: it may be a trap")
 
+    def declaration(_version: str, encoding: str | None, _standalone: int) -> None:
+        if encoding is not None and encoding.lower() not in _ENCODINGS:
+            raise QedgeError(6104, f"{part} says that it is in an encoding that no Word document is in")
+
     def root(name: str, attributes: dict[str, str]) -> None:
         if roots and name not in roots:
             raise UnexpectedRoot(name.rpartition(_SEPARATOR)[2])
         parser.StartElementHandler = reader.start
         reader.start(name, attributes)
 
+    parser.XmlDeclHandler = declaration
     parser.StartDoctypeDeclHandler = refuse
     parser.StartElementHandler = root
     parser.EndElementHandler = reader.end
@@ -84,5 +91,3 @@ def parse(stream: BinaryIO, reader: PartReader, part: str, roots: Collection[str
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         raise QedgeError(6104, f"{part} is damaged: {expat.ErrorString(error.code)} in line {error.lineno}") from error
-    except LookupError as error:
-        raise QedgeError(6104, f"{part} is in an encoding that is not known") from error
