@@ -77,7 +77,7 @@ class Machine:
         battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
         if battery is None:
             return None
-        plugged: bool | None = battery.power_plugged  # None where it does not say
+        plugged: bool | None = getattr(battery, "power_plugged", None)  # None where it does not say
         return None if plugged is None else not plugged and battery.percent <= _LOW_BATTERY
 
     def _control_groups(self) -> Iterator[Path]:
