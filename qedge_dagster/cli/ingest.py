@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from qedge_dagster.cli.formats import extraction_arguments, format_options
 from qedge_dagster.cli.home import dagster_home
 from qedge_dagster.cli.opening import PROFILE_ALONE, existing_artifacts, open_pipeline
 from qedge_dagster.cli.options import chunking_options, common, group, model_options, read_chunking
@@ -33,12 +34,6 @@ Examples:
 
 Run the same command again whenever you like: unchanged documents cost one read, and only chunks that changed are
 embedded. A run that was suspended or stopped goes on where it was."""
-
-
-class _Lines(click.types.StringParamType):
-    """Of an environment variable with several values, each has a line: a password may hold spaces."""
-
-    envvar_list_splitter = "\n"
 
 
 budget_options = group(
@@ -109,45 +104,6 @@ collection_options = group(
         help="Largest file, in MiB. A larger one fails with 6052.",
     ),
     click.option(
-        "--extraction-seconds",
-        type=click.FloatRange(min=0, min_open=True),
-        default=120,
-        show_default=True,
-        help="Longest extraction of one PDF. One that takes longer fails with 6102.",
-    ),
-    click.option(
-        "--extraction-mib",
-        type=click.IntRange(min=16),
-        default=1024,
-        show_default=True,
-        help="Most memory for the extraction of one PDF, in MiB. One that needs more fails with 6102.",
-    ),
-    click.option(
-        "--pdf-reading-order",
-        type=click.Choice(["content", "layout"]),
-        default="content",
-        show_default=True,
-        help="Order of the text of a PDF: as the file has it, or column by column.",
-    ),
-    click.option(
-        "--pdf-password",
-        "pdf_passwords",
-        multiple=True,
-        type=_Lines(),
-        envvar="QEDGE_PDF_PASSWORDS",
-        help="Password to try on encrypted PDFs. May be repeated; never stored or shown."
-        "  [default: the lines of QEDGE_PDF_PASSWORDS]",
-    ),
-    click.option("--pdf-keep-hyphens", is_flag=True, help="Leave words of a PDF broken at the ends of lines."),
-    click.option(
-        "--pdf-page-seconds",
-        type=click.FloatRange(min=0, min_open=True),
-        default=20,
-        show_default=True,
-        help="Longest time for one page of a PDF. A document with one that takes longer fails with 6107.",
-    ),
-    click.option("--strict-utf8", is_flag=True, help="Text files that are no UTF-8 fail with 6106."),
-    click.option(
         "--synchronous",
         type=click.Choice(["normal", "full"]),
         default="normal",
@@ -165,6 +121,7 @@ collection_options = group(
 @model_options
 @chunking_options
 @collection_options
+@format_options
 @common
 @click.pass_context
 def command(
@@ -203,13 +160,7 @@ def _run_engine(database: Path, collection: str, quiet: bool, values: Mapping[st
         collection,
         chunking=read_chunking(values),
         **{name: values[name] for name in ("model", "profile", *_SETTINGS)},
-        extraction={
-            "strict_utf8": values["strict_utf8"],
-            "pdf_reading_order": values["pdf_reading_order"],
-            "pdf_join_hyphens": not values["pdf_keep_hyphens"],
-            "pdf_page_budget": values["pdf_page_seconds"],
-            "pdf_passwords": values["pdf_passwords"],
-        },
+        extraction=extraction_arguments(values),
         max_document_bytes=values["max_document_mib"] * 1024 * 1024,
         extraction_memory=values["extraction_mib"] * 1024 * 1024,
         artifacts=existing_artifacts(database),

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qedge_dagster.cli.formats import docx_settings, pdf_settings
 from qedge_dagster.cli.opening import existing_spec
 from qedge_dagster.cli.options import read_chunking
 from qedge_dagster.cli.sourcing import excluded
@@ -41,11 +42,8 @@ def ingestion_settings(
             "profile": values["profile"],
             "chunking": {**chunking, "split_levels": list(chunking["split_levels"])},
             "strict_utf8": values["strict_utf8"],
-            "pdf": {
-                "reading_order": values["pdf_reading_order"],
-                "join_hyphens": not values["pdf_keep_hyphens"],
-                "page_budget": values["pdf_page_seconds"],
-            },
+            "pdf": pdf_settings(values),
+            "docx": docx_settings(values),
             "max_document_bytes": values["max_document_mib"] * 1024 * 1024,
             "extraction_seconds": values["extraction_seconds"],
             "extraction_memory": values["extraction_mib"] * 1024 * 1024,

@@ -33,7 +33,15 @@ from qedge_dagster.state import StateStore
 if TYPE_CHECKING:
     from qedge_dagster.orchestration.target import IngestionTarget
 
-__all__ = ["BudgetConfig", "ChunkingConfig", "IngestionResource", "PdfConfig", "PipelineSettings", "ingestion_of"]
+__all__ = [
+    "BudgetConfig",
+    "ChunkingConfig",
+    "DocxConfig",
+    "IngestionResource",
+    "PdfConfig",
+    "PipelineSettings",
+    "ingestion_of",
+]
 
 
 class BudgetConfig(Config, Resolvable):
@@ -78,6 +86,15 @@ class PdfConfig(Config, Resolvable):
     page_budget: float = Field(default=20.0, description="Seconds for one page; then the document fails with 6107.")
 
 
+class DocxConfig(Config, Resolvable):
+    """How Word documents are read."""
+
+    notes: bool = Field(default=True, description="Foot- and endnotes, each after the paragraph that calls it.")
+    text_boxes: bool = Field(default=True, description="Text boxes, each after the paragraph that it hangs on.")
+    headers_footers: bool = Field(default=False, description="Headers and footers, each text once, at the end.")
+    hidden_text: bool = Field(default=False, description="Text that is formatted as hidden.")
+
+
 class PipelineSettings(BaseModel):
     """The database, the model and the options of a pipeline. A change of what the recipe holds (the model, how
     documents are cut) indexes every document anew."""
@@ -89,10 +106,15 @@ class PipelineSettings(BaseModel):
     profile: str | None = Field(default=None, description="Profile of the model in model_folder.")
     chunking: ChunkingConfig = Field(default_factory=ChunkingConfig)
     pdf: PdfConfig = Field(default_factory=PdfConfig)
+    docx: DocxConfig = Field(default_factory=DocxConfig)
     strict_utf8: bool = Field(default=False, description="Text files that are no UTF-8 fail with 6106.")
     max_document_bytes: int = Field(default=32 * 1024 * 1024, description="A larger document fails with 6052.")
-    extraction_seconds: float = Field(default=120.0, description="A PDF that takes longer to extract fails with 6102.")
-    extraction_memory: int = Field(default=1024**3, description="Bytes of memory beyond which a PDF fails with 6102.")
+    extraction_seconds: float = Field(
+        default=120.0, description="A PDF or DOCX that takes longer to extract fails with 6102."
+    )
+    extraction_memory: int = Field(
+        default=1024**3, description="Bytes of memory beyond which a PDF or DOCX fails with 6102."
+    )
     distance: Literal["cosine", "l2"] = Field(
         default="cosine", description="How vectors are compared. Must stay as the collection was made."
     )
@@ -136,6 +158,10 @@ class IngestionResource(PipelineSettings, ConfigurableResource):  # type: ignore
             pdf_join_hyphens=self.pdf.join_hyphens,
             pdf_page_budget=self.pdf.page_budget,
             pdf_passwords=self.pdf_passwords(),
+            docx_notes=self.docx.notes,
+            docx_text_boxes=self.docx.text_boxes,
+            docx_headers_footers=self.docx.headers_footers,
+            docx_hidden_text=self.docx.hidden_text,
         )
 
     def pdf_passwords(self) -> Sequence[str]:

@@ -49,7 +49,7 @@ class IngestionOptions:
     the collection is made, and are checked against it afterwards.
 
     `extraction_seconds` and `extraction_memory` (bytes) are what one document may take whose format is extracted in a
-    process of its own, such as PDF; one that takes more fails with 6102.
+    process of its own, as PDF and DOCX are; one that takes more fails with 6102.
     """
 
     chunking: ChunkingOptions = field(default_factory=ChunkingOptions)
