@@ -1,13 +1,17 @@
-"""Write the PDF of the sample corpus: `python scripts/sample_documents.py`.
+"""Write the PDF and the Word document of the sample corpus: `python scripts/sample_documents.py`.
 
 By hand, byte for byte the same each time, so that a change of the text is a change of this file.
 """
 
 from __future__ import annotations
 
+import io
 import textwrap
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
+from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parents[1] / "examples" / "docs"
 
@@ -46,10 +50,65 @@ RESCUE = [
 ]
 
 
+class Styled(NamedTuple):
+    """A paragraph in one of the styles of `_STYLES`, and the footnote that it calls at its end."""
+
+    style: str
+    text: str
+    note: str = ""
+
+
+#: Paragraphs, and tables: rows of cells.
+MINUTES: list[Styled | list[list[str]]] = [
+    Styled("Heading1", "Minutes of the yearly meeting"),
+    Styled(
+        "Normal",
+        "Held on 16 March 2024 in the back room of the Lamb in Ferring, from 19:30 until the landlord put the chairs"
+        " up. Present were 58 members and one dog. Clemens Aber took the chair; Ines Kolb wrote the minutes.",
+    ),
+    Styled("Heading2", "Accounts"),
+    Styled(
+        "Normal",
+        "Hedwig Sollner read out the accounts of the hut for two years. The auditors had found one mistake, of four"
+        " crowns, in favour of the club.",
+    ),
+    [
+        ["In crowns", "2022", "2023"],
+        ["Beds", "78,300", "84,900"],
+        ["Meals and drinks", "141,600", "156,200"],
+        ["Repairs", "-31,700", "-52,400"],
+        ["Wages and insurance", "-118,000", "-121,500"],
+        ["Left over", "70,200", "67,200"],
+    ],
+    Styled(
+        "Normal",
+        "Most of what was repaired is the work of one storm. The insurance paid for half of it.",
+        "The insurer holds that the other half was broken before. The letters are with the treasurer.",
+    ),
+    Styled("Heading2", "Elections"),
+    Styled(
+        "Normal",
+        "Hedwig Sollner gives up the cash box after nineteen years, to long applause. Pavel Drost was elected treasurer"
+        " with 51 votes. Clemens Aber remains president for two more years, since nobody else would.",
+    ),
+    Styled("Heading2", "Motions"),
+    Styled("ListNumber", "The yearly fee of a member rises from 60 to 68 crowns. Carried, 40 to 15."),
+    Styled(
+        "ListNumber",
+        "The club buys a second defibrillator, for the sawmill. Carried without a vote against.",
+        "The price, 2,350 crowns, comes from the legacy of Agnes Lohr's niece.",
+    ),
+    Styled("ListNumber", "A hot tub on the terrace. Rejected, 3 to 52, after a long and cheerful debate."),
+    Styled("Heading2", "Next meeting"),
+    Styled("Normal", "On 15 March 2025, in the same room. Whoever wants a motion read sends it in by the end of January."),
+]
+
+
 def main() -> None:
-    path = ROOT / "wardens" / "rescue.pdf"
-    path.write_bytes(pdf(RESCUE))
-    print(path.relative_to(ROOT.parents[1]), path.stat().st_size)
+    for name, content in (("wardens/rescue.pdf", pdf(RESCUE)), ("club/minutes.docx", docx(MINUTES))):
+        path = ROOT / name
+        path.write_bytes(content)
+        print(path.relative_to(ROOT.parents[1]), path.stat().st_size)
 
 
 def pdf(pages: Sequence[tuple[str, Sequence[str]]]) -> bytes:
@@ -101,6 +160,100 @@ def _page(heading: str, paragraphs: Sequence[str]) -> str:
 
 def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
+
+
+_XML = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+_WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml"
+_RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+#: The parts beside the document's own, by their kind.
+_ASIDE = ("styles", "numbering", "footnotes")
+#: By id: the name, and the properties of its paragraphs and its letters.
+_STYLES = {
+    "Normal": ("Normal", '<w:spacing w:after="120"/>', ""),
+    "Heading1": ("heading 1", '<w:keepNext/><w:outlineLvl w:val="0"/>', '<w:b/><w:sz w:val="36"/>'),
+    "Heading2": ("heading 2", '<w:keepNext/><w:outlineLvl w:val="1"/>', '<w:b/><w:sz w:val="28"/>'),
+    "ListNumber": ("List Number", '<w:numPr><w:numId w:val="1"/></w:numPr>', ""),
+    "FootnoteText": ("footnote text", "", '<w:sz w:val="18"/>'),
+}
+
+
+def docx(body: Sequence[Styled | list[list[str]]]) -> bytes:
+    """Stored without compression and without times, so that the bytes do not depend on where they are written."""
+    notes: list[str] = []
+    content = "".join(_paragraph(one, notes) if isinstance(one, Styled) else _table(one) for one in body)
+    parts = {
+        "[Content_Types].xml": _content_types(),
+        "_rels/.rels": _relations([("officeDocument", "word/document.xml")]),
+        "word/document.xml": f"<w:document {_WORD}><w:body>{content}<w:sectPr/></w:body></w:document>",
+        "word/_rels/document.xml.rels": _relations([(kind, f"{kind}.xml") for kind in _ASIDE]),
+        "word/styles.xml": f"<w:styles {_WORD}>{''.join(_style(style_id) for style_id in _STYLES)}</w:styles>",
+        "word/numbering.xml": f'<w:numbering {_WORD}><w:abstractNum w:abstractNumId="0"><w:lvl w:ilvl="0">'
+        '<w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/>'
+        '<w:pPr><w:ind w:left="360" w:hanging="360"/></w:pPr></w:lvl></w:abstractNum>'
+        '<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num></w:numbering>',
+        "word/footnotes.xml": f"<w:footnotes {_WORD}>{''.join(notes)}</w:footnotes>",
+    }
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as writer:
+        for name, text in parts.items():
+            entry = zipfile.ZipInfo(name)  # its time is the first that there is
+            entry.create_system = 3  # else that of the machine
+            writer.writestr(entry, (_XML + text).encode())
+    return archive.getvalue()
+
+
+def _content_types() -> str:
+    parts = [("document", "document.main"), *((kind, kind) for kind in _ASIDE)]
+    overrides = (f'<Override PartName="/word/{name}.xml" ContentType="{_TYPE}.{kind}+xml"/>' for name, kind in parts)
+    return (
+        '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels"'
+        ' ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Default Extension="xml" ContentType="application/xml"/>{"".join(overrides)}</Types>'
+    )
+
+
+def _relations(targets: Sequence[tuple[str, str]]) -> str:
+    items = (
+        f'<Relationship Id="rId{number}" Type="{_RELATIONS}/{kind}" Target="{target}"/>'
+        for number, (kind, target) in enumerate(targets, start=1)
+    )
+    namespace = "http://schemas.openxmlformats.org/package/2006/relationships"
+    return f'<Relationships xmlns="{namespace}">{"".join(items)}</Relationships>'
+
+
+def _style(style_id: str) -> str:
+    name, paragraph, letters = _STYLES[style_id]
+    default = ' w:default="1"' if style_id == "Normal" else ""
+    based = "" if default else '<w:basedOn w:val="Normal"/>'
+    return (
+        f'<w:style w:type="paragraph" w:styleId="{style_id}"{default}><w:name w:val="{name}"/>{based}'
+        f"<w:pPr>{paragraph}</w:pPr><w:rPr>{letters}</w:rPr></w:style>"
+    )
+
+
+def _paragraph(styled: Styled, notes: list[str], mark: str = "") -> str:
+    call = ""
+    if styled.note:
+        number = len(notes) + 1
+        note = _paragraph(Styled("FootnoteText", styled.note), notes, _raised("<w:footnoteRef/>"))
+        notes.append(f'<w:footnote w:id="{number}">{note}</w:footnote>')
+        call = _raised(f'<w:footnoteReference w:id="{number}"/>')
+    properties = f'<w:pPr><w:pStyle w:val="{styled.style}"/></w:pPr>'
+    return f"<w:p>{properties}{mark}<w:r><w:t>{escape(styled.text)}</w:t></w:r>{call}</w:p>"
+
+
+def _raised(content: str) -> str:
+    return f'<w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr>{content}</w:r>'
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    cells = ["".join(f"<w:tc>{_paragraph(Styled('Normal', cell), [])}</w:tc>" for cell in row) for row in rows]
+    grid = '<w:gridCol w:w="2400"/>' * len(rows[0])
+    return (
+        f'<w:tbl><w:tblPr><w:tblW w:w="0" w:type="auto"/></w:tblPr><w:tblGrid>{grid}</w:tblGrid>'
+        f"{''.join(f'<w:tr>{row}</w:tr>' for row in cells)}</w:tbl>"
+    )
 
 
 if __name__ == "__main__":
