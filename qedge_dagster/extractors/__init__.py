@@ -36,7 +36,8 @@ def default_extractors(
     docx_headers_footers: bool = False,
     docx_hidden_text: bool = False,
 ) -> tuple[Extractor, ...]:
-    """The built-in ones, as far as the libraries they need are installed."""
+    """The built-in ones, as far as the libraries they need are installed. What begins with `pdf_` and `docx_` are the
+    options of `PdfExtractor` and `DocxExtractor`."""
     extractors: list[Extractor] = [TextExtractor(strict_utf8=strict_utf8), MarkdownExtractor(strict_utf8=strict_utf8)]
     if find_spec("pdfminer") is not None:
         extractors.append(PdfExtractor(pdf_reading_order, pdf_passwords, pdf_join_hyphens, pdf_page_budget))
