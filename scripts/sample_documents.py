@@ -100,7 +100,9 @@ MINUTES: list[Styled | list[list[str]]] = [
     ),
     Styled("ListNumber", "A hot tub on the terrace. Rejected, 3 to 52, after a long and cheerful debate."),
     Styled("Heading2", "Next meeting"),
-    Styled("Normal", "On 15 March 2025, in the same room. Whoever wants a motion read sends it in by the end of January."),
+    Styled(
+        "Normal", "On 15 March 2025, in the same room. Whoever wants a motion read sends it in by the end of January."
+    ),
 ]
 
 

@@ -25,8 +25,10 @@ from qedge_dagster.collection import Collection
 from qedge_dagster.orchestration import IngestionSettings
 from qedge_dagster.orchestration.location import build_location
 from qedge_dagster.orchestration.recorded import read_recorded
+from qedge_dagster.orchestration.resource import DocxConfig
 from tests.cli.conftest import finish, start
 from tests.cli.test_failure import FAILURES, USAGE
+from tests.cli.test_formats import words_of, write_word_document
 from tests.cli.test_process import _count, _until
 
 STAGES = ("extracted_documents", "document_chunks", "chunk_embeddings", "collection")
@@ -196,7 +198,12 @@ def test_recorded_settings_are_the_same_recipe(home: Path, docs: Path, model: Pa
     """A job of the location that is made of the recorded settings skips every document, whatever the options were; an
     edit is one document's work."""
     options = ["--chunk-tokens", 60, "--split-levels", "1,2", "--strict-utf8", "--distance", "l2", "--exclude", "no*"]
+    options += ["--docx-no-notes", "--docx-hidden-text"]
+    write_word_document(docs / "word.docx")
     assert ingest(docs, "--model", model, *options, "--fts-tokenizer", "porter").exit_code == 0
+    (settings,) = read_recorded(home)[0].values()
+    assert settings.docx == DocxConfig(notes=False, hidden_text=True)
+    assert words_of(Path("qedge.db"), "word.docx") == {"body", "box", "hidden"}
     assert ingest(docs, "--model", model, *options).exit_code == 0  # those of the collection hold
     job = build_location(home).resolve_job_def("chunks_ingest")
     with opened(home) as instance:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,6 +30,14 @@ from tests.extractors.support import item
         ("a.md", "text/markdown; charset=utf-8", "markdown"),
         ("a.txt", "text/markdown", "markdown"),
         ("blob", "TEXT/PLAIN", "text"),
+        ("a.DOCX", "application/octet-stream", "docx"),
+        ("a.docm", "application/octet-stream", "docx"),
+        ("a.dotx", "application/octet-stream", "docx"),
+        ("a.dotm", "application/octet-stream", "docx"),
+        ("blob", media_type_for(".docx"), "docx"),
+        ("blob", media_type_for(".docm"), "docx"),
+        ("blob", media_type_for(".dotx"), "docx"),
+        ("blob", media_type_for(".dotm"), "docx"),
     ],
 )
 def test_resolution(name: str, media_type: str, extractor: str) -> None:
@@ -42,7 +51,9 @@ def test_resolution(name: str, media_type: str, extractor: str) -> None:
         ("a.pdf", media_type_for(".pdf"), "qedge-dagster[pdf]"),
         ("blob", "application/pdf", "qedge-dagster[pdf]"),
         ("a.docx", "application/octet-stream", "qedge-dagster[docx]"),
+        ("a.docm", media_type_for(".docm"), "qedge-dagster[docx]"),
         ("a.dotx", media_type_for(".dotx"), "qedge-dagster[docx]"),
+        ("a.dotm", media_type_for(".dotm"), "qedge-dagster[docx]"),
         ("a.xyz", "application/octet-stream", ".xyz"),
         ("Makefile", "application/octet-stream", "without extension"),
     ],
@@ -55,11 +66,17 @@ def test_unsupported(name: str, media_type: str, named: str) -> None:
     assert named in caught.value.message
 
 
-def test_built_in_extractors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PDF is read where its library is installed."""
-    assert {"text", "markdown", "pdf"} <= {extractor.id for extractor in default_extractors()}
-    monkeypatch.setattr("qedge_dagster.extractors.find_spec", lambda _: None)
-    assert "pdf" not in {extractor.id for extractor in default_extractors()}
+@pytest.mark.parametrize(("library", "extractor"), [("pdfminer", "pdf"), ("docx2txt", "docx")])
+def test_built_in_extractors(library: str, extractor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A format is read where its library is installed; where it is not, the remedy is the command that installs it."""
+    every = {"text", "markdown", "pdf", "docx"}
+    assert {one.id for one in default_extractors()} == every
+    monkeypatch.setattr("qedge_dagster.extractors.find_spec", lambda name: None if name == library else object())
+    left = default_extractors()
+    assert {one.id for one in left} == every - {extractor}
+    with pytest.raises(QedgeError) as caught:
+        ExtractorRegistry(left).resolve(item(b"", f"a.{extractor}", "application/octet-stream"))
+    assert f'pip install "qedge-dagster[{extractor}]"' in (caught.value.remedy or "")
 
 
 def test_variant_is_part_of_the_fingerprint() -> None:
@@ -68,6 +85,19 @@ def test_variant_is_part_of_the_fingerprint() -> None:
         "text:1",
         "markdown:1+strict-utf8",
     ]
+
+
+def test_every_option_of_docx_is_in_the_recipe() -> None:
+    """Each changes the fingerprint in its own way, by the argument that it has among the built-in extractors."""
+    options: list[dict[str, Any]] = [
+        {},
+        {"docx_notes": False},
+        {"docx_text_boxes": False},
+        {"docx_headers_footers": True},
+        {"docx_hidden_text": True},
+    ]
+    found = [fingerprint(one) for given in options for one in default_extractors(**given) if one.id == "docx"]
+    assert len(set(found)) == len(options)
 
 
 def test_duplicate_id() -> None:

@@ -10,6 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from qedge_dagster.chunking.base import ChunkingOptions
+from qedge_dagster.extractors import DocxExtractor, PdfExtractor, default_extractors
 from qedge_dagster.orchestration import IngestionSettings
 from qedge_dagster.pipeline import IngestionBudget
 from tests.pipeline.support import write
@@ -23,6 +24,8 @@ source:
 database: handbook.db
 collection: handbook
 chunking: {max_tokens: 100, split_levels: [1, 2]}
+pdf: {reading_order: layout, page_budget: 5}
+docx: {notes: false, headers_footers: true}
 budget: {max_duration: 300}
 schedule: 0 4 * * *
 """
@@ -38,8 +41,17 @@ def test_settings_from_yaml(tmp_path: Path) -> None:
     assert resource.database == str(tmp_path / "handbook.db")
     assert resource.budget.budget() == IngestionBudget(max_duration=300)
     assert resource.options().chunking == ChunkingOptions(max_tokens=100, split_levels=(1, 2))
+    by_format = {extractor.id: extractor for extractor in resource.extractors()}
+    assert by_format["pdf"] == PdfExtractor("layout", page_budget=5)
+    assert by_format["docx"] == DocxExtractor(notes=False, headers_footers=True)
     repository = settings.definitions(tmp_path).get_repository_def()
     assert [schedule.cron_schedule for schedule in repository.schedule_defs] == ["0 4 * * *"]
+
+
+def test_formats_have_the_defaults_of_their_extractors() -> None:
+    """Settings that say nothing of a format read it as the engine alone does."""
+    settings = IngestionSettings.resolve_from_yaml("{source: {folder: docs}, database: a.db}")
+    assert settings.resource(Path("/")).extractors() == default_extractors()
 
 
 def test_two_sources_of_one_project(tmp_path: Path) -> None:

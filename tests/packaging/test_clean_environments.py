@@ -15,6 +15,15 @@ pytestmark = pytest.mark.long
 
 #: The library that each extra brings.
 BRINGS = {"onnx": "onnxruntime", "pdf": "pdfminer", "docx": "docx2txt", "ui": "dagster_webserver"}
+#: A document of the sample corpus that only this extra reads, and words of it.
+SAMPLES = {"pdf": ("wardens/rescue.pdf", "rescue sledge"), "docx": ("club/minutes.docx", "elected treasurer")}
+EXTRACT = """
+import sys
+from qedge_dagster.extractors import ExtractionContext, ExtractorRegistry, default_extractors
+from qedge_dagster.sources import FolderSource
+(item,) = FolderSource(sys.argv[1], sys.argv[2]).items()
+print(ExtractorRegistry(default_extractors()).resolve(item).extract(item, ExtractionContext()).text)
+"""
 EMBED_BY_DEFAULT = "from qedge_dagster.embedding import default_embedder as d; print(d().embed_query('boat').shape)"
 
 
@@ -60,9 +69,13 @@ def test_no_extras(wheel: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("extra", BRINGS)
 def test_one_extra_alone(wheel: Path, tmp_path: Path, extra: str) -> None:
-    """Each extra brings its own library and no other's, and the first document is ingested as without it."""
+    """Each extra brings its own library and no other's, and the first document is ingested as without it; its format
+    is read."""
     python = make_environment(tmp_path / "venv", f"qedge-dagster[{extra}] @ {wheel.as_uri()}")
     assert installed(python, tmp_path) == {extra}
     assert ingest_first_document(python, tmp_path) == ""
     if extra == "onnx":
         assert run(python, "-c", EMBED_BY_DEFAULT, cwd=tmp_path) == "(384,)"
+    if extra in SAMPLES:
+        name, words = SAMPLES[extra]
+        assert words in run(python, "-c", EXTRACT, str(ROOT / "examples" / "docs"), name, cwd=tmp_path)
