@@ -166,7 +166,7 @@ class IngestionResource(PipelineSettings, ConfigurableResource):  # type: ignore
 
     def pdf_passwords(self) -> Sequence[str]:
         """Not a setting, as Dagster shows those to whoever opens its pages."""
-        return os.environ.get("QEDGE_PDF_PASSWORDS", "").splitlines()
+        return tuple(os.environ.get("QEDGE_PDF_PASSWORDS", "").splitlines())
 
     def options(self) -> IngestionOptions:
         return IngestionOptions(

@@ -31,7 +31,7 @@ schedule: 0 4 * * *
 """
 
 
-def test_settings_from_yaml(tmp_path: Path) -> None:
+def test_settings_from_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every part reaches the object it is for; relative paths are below the given root."""
     settings = IngestionSettings.resolve_from_yaml(YAML)
     write(tmp_path / "docs", {"a.md": "alpha", "b.log": "beta", "drafts/c.md": "gamma"})
@@ -41,15 +41,17 @@ def test_settings_from_yaml(tmp_path: Path) -> None:
     assert resource.database == str(tmp_path / "handbook.db")
     assert resource.budget.budget() == IngestionBudget(max_duration=300)
     assert resource.options().chunking == ChunkingOptions(max_tokens=100, split_levels=(1, 2))
+    monkeypatch.setenv("QEDGE_PDF_PASSWORDS", "open sesame\nswordfish")
     by_format = {extractor.id: extractor for extractor in resource.extractors()}
-    assert by_format["pdf"] == PdfExtractor("layout", page_budget=5)
+    assert by_format["pdf"] == PdfExtractor("layout", ("open sesame", "swordfish"), page_budget=5)
     assert by_format["docx"] == DocxExtractor(notes=False, headers_footers=True)
     repository = settings.definitions(tmp_path).get_repository_def()
     assert [schedule.cron_schedule for schedule in repository.schedule_defs] == ["0 4 * * *"]
 
 
-def test_formats_have_the_defaults_of_their_extractors() -> None:
+def test_formats_have_the_defaults_of_their_extractors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings that say nothing of a format read it as the engine alone does."""
+    monkeypatch.delenv("QEDGE_PDF_PASSWORDS", raising=False)
     settings = IngestionSettings.resolve_from_yaml("{source: {folder: docs}, database: a.db}")
     assert settings.resource(Path("/")).extractors() == default_extractors()
 
