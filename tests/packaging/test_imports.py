@@ -26,6 +26,12 @@ def run(*arguments: str) -> str:
     return done.stdout.strip()
 
 
+def libraries_of(module: str) -> set[str]:
+    """What an interpreter has besides the standard library once it has imported the module, and did not have before."""
+    code = "import sys{}; print(*{{m.partition('.')[0] for m in sys.modules}} - sys.stdlib_module_names)"
+    return set(run("-c", code.format(f", {module}")).split()) - set(run("-c", code.format("")).split())
+
+
 def test_import_loads_no_optional_library() -> None:
     """`import qedge_dagster` loads neither Dagster, nor a model runtime, nor a parser of an extra, nor pandas."""
     assert run("-c", f"import qedge_dagster; {LOADED}") == ""
@@ -33,9 +39,7 @@ def test_import_loads_no_optional_library() -> None:
 
 def test_import_loads_no_library_at_all() -> None:
     """`import qedge_dagster` loads nothing but the standard library and itself."""
-    code = "import sys, qedge_dagster; print(*{m.partition('.')[0] for m in sys.modules} - sys.stdlib_module_names)"
-    before = set(run("-c", code.replace(", qedge_dagster", "")).split())
-    assert set(run("-c", code).split()) - before == {"qedge_dagster"}
+    assert libraries_of("qedge_dagster") == {"qedge_dagster"}
 
 
 @pytest.mark.parametrize("name", qedge_dagster.__all__)
@@ -47,6 +51,11 @@ def test_every_public_name_exists(name: str) -> None:
 def test_public_api_loads_no_optional_library() -> None:
     """All public names together load none of the optional libraries, and give no warning."""
     assert run("-c", f"from qedge_dagster import *; {LOADED}") == ""
+
+
+def test_the_process_that_extracts_starts_light() -> None:
+    """It loads no parser before the first document is there."""
+    assert libraries_of("qedge_dagster.extractors.worker") == {"qedge_dagster", "xxhash"}
 
 
 def test_first_document_without_extras(tmp_path: Path) -> None:
