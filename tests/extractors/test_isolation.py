@@ -20,6 +20,7 @@ from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors import ExtractionContext, TextExtractor
 from qedge_dagster.extractors.isolation import ExtractionLimits, ExtractionProcess, isolate
 from tests.extractors.isolated import Misbehaving
+from tests.extractors.processes import lives, wait_until_gone
 from tests.extractors.support import item
 
 ROOT = Path(__file__).parents[2]
@@ -35,14 +36,6 @@ def process() -> Iterator[ExtractionProcess]:
 def extract(process: ExtractionProcess, text: str, extractor: Misbehaving | None = None):
     given = item(text.encode("utf-8", "surrogatepass"), "a.bad", "application/x-bad")
     return isolate(extractor or Misbehaving(), process).extract(given, CONTEXT)
-
-
-def lives(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 @given(st.text(st.characters(codec=None), max_size=200))
@@ -154,7 +147,4 @@ extract(process, "{word}")
         assert lives(worker)
         parent.send_signal(number)
         parent.wait(30)
-    deadline = time.monotonic() + 10
-    while lives(worker):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until_gone(worker)
