@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tests.extractors.pdf.builder import build, pages
@@ -11,8 +12,11 @@ __all__ = ["children", "endless_pdf", "lives", "wait_until_gone", "workers_of"]
 
 
 def children(pid: int | str = "self") -> list[int]:
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError):  # a thread that has ended in between
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def workers_of(pid: int) -> list[int]:
