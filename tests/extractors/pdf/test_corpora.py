@@ -90,7 +90,7 @@ def test_passwords() -> None:
 
 def test_text_of_another_reader_is_found() -> None:
     """At least 97 % of the words (of writing without clear words: letters) that the other reader finds on a page are on
-    the same page of ours; no file has less than 90 % of them. The table is printed, with the pages that we leave out."""
+    the same page of ours, and 90 % in each file. The table is printed, with the pages that we leave out."""
     files: Counter[str] = Counter()
     total: Counter[str] = Counter()
     found: Counter[str] = Counter()
