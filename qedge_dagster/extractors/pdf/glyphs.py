@@ -8,11 +8,12 @@ from math import atan2, cos, degrees, hypot, radians, sin
 from pdfminer.pdfcolor import PDFColorSpace
 from pdfminer.pdfdevice import PDFTextDevice
 from pdfminer.pdffont import PDFFont, PDFUnicodeNotDefined
-from pdfminer.pdfinterp import PDFGraphicState, PDFPageInterpreter, PDFResourceManager
+from pdfminer.pdfinterp import PDFGraphicState, PDFResourceManager
 from pdfminer.pdfpage import PDFPage
 from pdfminer.pdftypes import PDFStream
 from pdfminer.utils import Matrix
 
+from qedge_dagster.extractors.pdf.content import ContentInterpreter
 from qedge_dagster.extractors.pdf.fonts import Fonts
 from qedge_dagster.extractors.pdf.fragments import Fragment, Glyph, clean, fragment_of
 from qedge_dagster.extractors.pdf.tolerance import OUTRIGHT
@@ -46,7 +47,7 @@ class PageReader:
     def __init__(self) -> None:
         fonts = Fonts()
         self._device = _Device(fonts)
-        self._interpreter = PDFPageInterpreter(fonts, self._device)
+        self._interpreter = ContentInterpreter(fonts, self._device)
 
     def read(self, page: PDFPage) -> PageContent:
         self._device.content = content = PageContent()
