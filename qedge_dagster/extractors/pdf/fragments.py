@@ -93,15 +93,13 @@ def _spaced(glyphs: Iterable[Glyph]) -> str:
     parts: list[str] = []
     last: Glyph | None = None
     for glyph in glyphs:
-        if last is not None and _distance(last, glyph) > _SPACE * max(last.size, glyph.size):
-            parts.append(" ")
+        if last is not None:
+            space = _SPACE * (last.size if last.size > glyph.size else glyph.size)
+            if glyph.start - last.end > space or last.start - glyph.end > space:
+                parts.append(" ")
         parts.append("\ufffd" if glyph.text is None else glyph.text)
         last = glyph
     return "".join(parts)
-
-
-def _distance(one: Glyph, other: Glyph) -> float:
-    return max(other.start - one.end, one.start - other.end)
 
 
 def _by_direction(glyphs: Sequence[Glyph]) -> tuple[str, bool]:

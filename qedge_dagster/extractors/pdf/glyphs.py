@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import atan2, cos, degrees, hypot, radians, sin
 
 from pdfminer.pdfcolor import PDFColorSpace
@@ -103,17 +104,30 @@ class _Device(PDFTextDevice):
         if glyph.text is None:
             self.content.unreadable += 1
         elif glyph.text and not glyph.text.isspace():
-            glyph.text = clean(glyph.text)
-            unknown = glyph.text.isspace() or "\ufffd" in glyph.text
-            self.content.unreadable += unknown
-            self.content.readable += not unknown
-        if self._run:
-            last = self._run[-1]
-            size = max(last.size, glyph.size)
-            gap = max(glyph.start - last.end, last.start - glyph.end)
-            if last.angle != glyph.angle or abs(last.base - glyph.base) > _MAX_RISE * size or gap > _MAX_GAP * size:
-                self.finish()
+            glyph.text, known = _cleaned(glyph.text)
+            self.content.readable += known
+            self.content.unreadable += not known
+        if self._run and not _follows(self._run[-1], glyph):
+            self.finish()
         self._run.append(glyph)
+
+
+def _follows(last: Glyph, glyph: Glyph) -> bool:
+    size = last.size if last.size > glyph.size else glyph.size  # `max` takes longer than all the rest
+    gap = _MAX_GAP * size
+    return (
+        last.angle == glyph.angle
+        and abs(last.base - glyph.base) <= _MAX_RISE * size
+        and glyph.start - last.end <= gap
+        and last.start - glyph.end <= gap
+    )
+
+
+@lru_cache(maxsize=4096)
+def _cleaned(text: str) -> tuple[str, bool]:
+    """And whether it is known."""
+    text = clean(text)
+    return text, not text.isspace() and "\ufffd" not in text
 
 
 def _glyph(
