@@ -69,6 +69,9 @@ class _Device(PDFTextDevice):
         super().__init__(fonts)
         self.content = PageContent()
         self._run: list[Glyph] = []
+        # Of the font in use: the library looks them up in two ways each time.
+        self._font: PDFFont | None = None
+        self._characters: dict[int, tuple[str | None, float]] = {}
 
     def render_image(self, name: str, stream: PDFStream) -> None:  # noqa: ARG002 - the library's signature
         self.content.images += 1
@@ -85,11 +88,12 @@ class _Device(PDFTextDevice):
         graphicstate: PDFGraphicState,  # noqa: ARG002
     ) -> float:
         """Returns the advance, in the units of the text's own space."""
-        advance = font.char_width(cid) * fontsize * scaling
-        try:
-            text = font.to_unichr(cid)
-        except PDFUnicodeNotDefined:
-            text = None
+        if font is not self._font:
+            self._font, self._characters = font, {}
+        if cid not in self._characters:
+            self._characters[cid] = _character(font, cid)
+        text, width = self._characters[cid]
+        advance = width * fontsize * scaling
         self._add(_glyph(text, matrix, fontsize, scaling, rise, advance, font.is_vertical()))
         return advance
 
@@ -110,6 +114,15 @@ class _Device(PDFTextDevice):
         if self._run and not _follows(self._run[-1], glyph):
             self.finish()
         self._run.append(glyph)
+
+
+def _character(font: PDFFont, cid: int) -> tuple[str | None, float]:
+    """What it says, and its width in units of the font size."""
+    width = font.char_width(cid)
+    try:
+        return font.to_unichr(cid), width
+    except PDFUnicodeNotDefined:
+        return None, width
 
 
 def _follows(last: Glyph, glyph: Glyph) -> bool:
