@@ -12,7 +12,17 @@ from typing import Any, BinaryIO, Literal
 
 from qedge_dagster.documents import DocumentBlock, ExtractedDocument
 
-__all__ = ["Frame", "FrameError", "document_from", "document_to", "read_frame", "write_frame", "write_json"]
+__all__ = [
+    "Frame",
+    "FrameError",
+    "document_from",
+    "document_to",
+    "read_data",
+    "read_frame",
+    "read_head",
+    "write_frame",
+    "write_json",
+]
 
 Frame = Literal[b"J", b"D", b"E"]  # JSON, data, end of the data
 
@@ -38,16 +48,27 @@ def write_json(stream: BinaryIO, value: object) -> None:
 
 def read_frame(stream: BinaryIO) -> tuple[bytes, bytes]:
     """Kind and data. Raises `FrameError`."""
+    kind, length = read_head(stream)
+    return kind, read_data(stream, length)
+
+
+def read_head(stream: BinaryIO) -> tuple[bytes, int]:
+    """Kind of a frame, and the length of its data in bytes. Raises `FrameError`."""
     head = stream.read(_HEAD.size)
     if len(head) < _HEAD.size:
         raise FrameError("the pipe has ended")
     kind, length = _HEAD.unpack(head)
     if kind not in (b"J", b"D", b"E") or length > _LARGEST:
         raise FrameError("what came is no frame")
+    return kind, length
+
+
+def read_data(stream: BinaryIO, length: int) -> bytes:
+    """The data of a frame whose head was read. Raises `FrameError`."""
     data = stream.read(length)
     if len(data) < length:
         raise FrameError("the pipe has ended")
-    return kind, data
+    return data
 
 
 def document_to(document: ExtractedDocument) -> dict[str, Any]:

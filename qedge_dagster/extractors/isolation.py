@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,15 +17,17 @@ from typing import Any, BinaryIO, Protocol, cast, runtime_checkable
 from qedge_dagster.documents import ExtractedDocument
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors.base import ExtractionContext, Extractor
-from qedge_dagster.extractors.frames import FrameError, document_from, read_frame, write_frame, write_json
+from qedge_dagster.extractors.frames import FrameError, document_from, read_data, read_head, write_frame, write_json
 from qedge_dagster.sources.base import SourceItem
 
-__all__ = ["ExtractionLimits", "ExtractionProcess", "Isolated", "isolate"]
+__all__ = ["Extraction", "ExtractionLimits", "ExtractionProcess", "Isolated", "IsolatedExtractor", "isolate"]
 
 _PIECE = 1024 * 1024
 # Parsers keep caches, and what they leak is given back with the process.
 _DOCUMENTS_PER_PROCESS = 200
 _DYING_SECONDS = 1.0
+# A longer answer stays with the process until it is asked for, so that what was extracted ahead takes little memory.
+_KEPT_UNASKED = 8 * 1024 * 1024
 _RAISE = "raise extraction_seconds or extraction_memory, or exclude the file; the next run tries it again"
 # With the module path of this process: Python would put the current folder first, and among the documents there may be
 # one called json.py.
@@ -59,75 +62,35 @@ class ExtractionProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline = -1
         self._documents = 0
+        #: What was begun last.
+        self.latest: Extraction | None = None
 
-    def extract(self, extractor: Isolated, item: SourceItem, context: ExtractionContext) -> ExtractedDocument:
-        """As `extractor.extract`, except that a hang, a crash or a want of memory is `QedgeError` 6102 as well. What
-        `item.open` raises passes through."""
-        if self._documents >= _DOCUMENTS_PER_PROCESS:
+    @property
+    def busy(self) -> bool:
+        return self.latest is not None and not self.latest.done
+
+    def begin(self, extractor: Isolated, item: SourceItem, context: ExtractionContext) -> Extraction:
+        """Send a document, whose source is then needed no more, and do not wait for the answer. A document that is not
+        done by then is given up. What `item.open` raises passes through."""
+        if self.busy or self._documents >= _DOCUMENTS_PER_PROCESS:
             self.close()
         with item.open() as stream:  # before a process is started for nothing
             process = self._started()
             self._documents += 1
-            late = threading.Event()
-            timer = threading.Timer(self._limits.seconds, self._kill_late, (process, late))
-            timer.daemon = True
-            timer.start()
+            self.latest = extraction = Extraction(process, self._limits)
             try:
-                answer = self._ask(process, extractor, item, context, stream)
-            except (FrameError, BrokenPipeError, ValueError) as error:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(_DYING_SECONDS)  # so that its own exit code is seen, not that of our signal
-                died = process.poll()
-                self._end(process)
-                raise QedgeError(6102, self._why(died, late), remedy=_RAISE if late.is_set() else None) from error
+                _send(cast("BinaryIO", process.stdin), extractor, item, context, stream)
+            except BrokenPipeError:
+                pass  # it has died, and the extraction says of what
             except BaseException:  # a document that was sent in part
-                self._end(process)
+                self.close()
                 raise
-            finally:
-                timer.cancel()
-                timer.join()
-            if late.is_set():  # it answered at the last moment, and is dead now all the same
-                self._end(process)
-        if "document" in answer:
-            return document_from(answer["document"])
-        if "exhausted" in answer:
-            self._end(process)
-            message = f"extraction took more than {self._limits.memory >> 20} MiB of memory"
-            raise QedgeError(6102, message, remedy=_RAISE)
-        raise QedgeError(answer["code"], answer["message"], remedy=answer.get("remedy"))
+        return extraction
 
     def close(self) -> None:
-        """End the process. Another one is started if it is needed again."""
+        """End the process, whatever it is at. Another one is started if it is needed again."""
         if self._process is not None:
             self._end(self._process)
-
-    def _ask(
-        self,
-        process: subprocess.Popen[bytes],
-        extractor: Isolated,
-        item: SourceItem,
-        context: ExtractionContext,
-        stream: BinaryIO,
-    ) -> dict[str, Any]:
-        kind, options = type(extractor), dict(extractor.isolated())
-        requests, answers = cast("BinaryIO", process.stdin), cast("BinaryIO", process.stdout)
-        request = {
-            # One that was made with these options is used again.
-            "extractor": repr((kind.__module__, kind.__qualname__, sorted(options.items()))),
-            "extractor_id": extractor.id,
-            "type": f"{kind.__module__}:{kind.__qualname__}",
-            "options": options,
-            "document_id": item.document_id,
-            "media_type": item.media_type,
-            "metadata": dict(item.metadata),
-            "normalize_text": context.normalize_text,
-        }
-        write_json(requests, request)
-        while piece := stream.read(_PIECE):
-            write_frame(requests, b"D", piece)
-        write_frame(requests, b"E")
-        requests.flush()
-        return cast("dict[str, Any]", json.loads(read_frame(answers)[1]))
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is None:
@@ -154,12 +117,10 @@ class ExtractionProcess:
         self._lifeline, self._documents = ours, 0
         return self._process
 
-    def _kill_late(self, process: subprocess.Popen[bytes], late: threading.Event) -> None:
-        late.set()
-        _kill(process)
-
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         _kill(process)
+        if self.latest is not None:
+            self.latest.abandon()  # before the pipe is closed that it reads
         for stream in (process.stdin, process.stdout):
             with suppress(OSError):
                 cast("BinaryIO", stream).close()
@@ -168,9 +129,94 @@ class ExtractionProcess:
             os.close(self._lifeline)
         self._process, self._lifeline = None, -1
 
-    def _why(self, code: int | None, late: threading.Event) -> str:
-        if late.is_set():
+
+class Extraction:
+    """A document that the process was given. It is waited for in a thread, so that the answer does not hold up the
+    process, and a limit is kept whatever the engine is doing."""
+
+    def __init__(self, process: subprocess.Popen[bytes], limits: ExtractionLimits) -> None:
+        self._process = process
+        self._limits = limits
+        self._answer: dict[str, Any] | None = None
+        self._died: int | None = None
+        self._late = self._abandoned = False
+        self._wanted = threading.Event()
+        self._start = time.monotonic()
+        #: From its beginning to the answer.
+        self.seconds = 0.0
+        self._timer = threading.Timer(limits.seconds, self._kill_late)
+        self._timer.daemon = True
+        self._timer.start()
+        self._reader = threading.Thread(target=self._receive, name="qedge-extraction", daemon=True)
+        self._reader.start()
+
+    @property
+    def done(self) -> bool:
+        """Whether the process can take another document."""
+        return not self._reader.is_alive()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for at most so long; returns whether it is done."""
+        self._wanted.set()
+        self._reader.join(seconds)
+        return self.done
+
+    def result(self) -> ExtractedDocument:
+        """As `extractor.extract`, except that a hang, a crash or a want of memory is `QedgeError` 6102 as well."""
+        self._wanted.set()
+        self._reader.join()
+        answer = self._answer
+        if answer is None:
+            raise QedgeError(6102, self._why(), remedy=_RAISE if self._late else None)
+        if "document" in answer:
+            return document_from(answer["document"])
+        if "exhausted" in answer:
+            message = f"extraction took more than {self._limits.memory >> 20} MiB of memory"
+            raise QedgeError(6102, message, remedy=_RAISE)
+        raise QedgeError(answer["code"], answer["message"], remedy=answer.get("remedy"))
+
+    def abandon(self) -> None:
+        """Nobody wants it any more: if it is not done, the process is killed."""
+        if not self.done:
+            self._abandoned = True
+            _kill(self._process)
+            self._wanted.set()
+        self._reader.join()
+
+    # in the thread
+
+    def _receive(self) -> None:
+        stream, answer = cast("BinaryIO", self._process.stdout), None
+        try:
+            _, length = read_head(stream)
+            self.seconds = time.monotonic() - self._start
+            self._timer.cancel()
+            if length > _KEPT_UNASKED:
+                self._wanted.wait()
+            answer = cast("dict[str, Any]", json.loads(read_data(stream, length)))
+        except (FrameError, ValueError, OSError):
+            self.seconds = time.monotonic() - self._start
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_DYING_SECONDS)  # so that its own exit code is seen, not that of our signal
+            self._died = self._process.poll()
+        self._timer.cancel()
+        self._timer.join()
+        if answer is None or "exhausted" in answer or self._late:  # late: killed though it answered at the last moment
+            _kill(self._process)
+            self._process.wait()
+        if not self._abandoned:
+            self._answer = answer
+
+    def _kill_late(self) -> None:
+        self._late = True
+        _kill(self._process)
+
+    def _why(self) -> str:
+        if self._abandoned:
+            return "the extraction was given up"
+        if self._late:
             return f"extraction took longer than {self._limits.seconds:g} s"
+        code = self._died
         if code is None:
             return "the process that extracts answered with something that is no answer"
         if code < 0:
@@ -178,6 +224,28 @@ class ExtractionProcess:
                 f"the process that extracts was ended by {signal.Signals(-code).name}: its parser crashed on the file"
             )
         return f"the process that extracts ended with code {code}"
+
+
+def _send(
+    requests: BinaryIO, extractor: Isolated, item: SourceItem, context: ExtractionContext, stream: BinaryIO
+) -> None:
+    kind, options = type(extractor), dict(extractor.isolated())
+    request = {
+        # One that was made with these options is used again.
+        "extractor": repr((kind.__module__, kind.__qualname__, sorted(options.items()))),
+        "extractor_id": extractor.id,
+        "type": f"{kind.__module__}:{kind.__qualname__}",
+        "options": options,
+        "document_id": item.document_id,
+        "media_type": item.media_type,
+        "metadata": dict(item.metadata),
+        "normalize_text": context.normalize_text,
+    }
+    write_json(requests, request)
+    while piece := stream.read(_PIECE):
+        write_frame(requests, b"D", piece)
+    write_frame(requests, b"E")
+    requests.flush()
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -190,10 +258,12 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 def isolate(extractor: Extractor, process: ExtractionProcess) -> Extractor:
     """The same extractor, working in `process` if it asks for that."""
-    return _IsolatedExtractor(extractor, process) if isinstance(extractor, Isolated) else extractor
+    return IsolatedExtractor(extractor, process) if isinstance(extractor, Isolated) else extractor
 
 
-class _IsolatedExtractor:
+class IsolatedExtractor:
+    """An extractor whose work is done in a process: at once, or begun and asked for later."""
+
     def __init__(self, extractor: Isolated, process: ExtractionProcess) -> None:
         self._extractor = extractor
         self._process = process
@@ -201,5 +271,9 @@ class _IsolatedExtractor:
         self.extensions, self.media_types = extractor.extensions, extractor.media_types
         self.can_extract = extractor.can_extract
 
+    def begin(self, item: SourceItem, context: ExtractionContext) -> Extraction:
+        """As `ExtractionProcess.begin`."""
+        return self._process.begin(self._extractor, item, context)
+
     def extract(self, item: SourceItem, context: ExtractionContext) -> ExtractedDocument:
-        return self._process.extract(self._extractor, item, context)
+        return self.begin(item, context).result()
