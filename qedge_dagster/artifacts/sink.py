@@ -27,6 +27,11 @@ class ArtifactSink:
         self._current = current
         self._reusable = ArtifactFolder(root, current.collection)
 
+    def source_hash(self, source_id: str, document_id: str) -> bytes | None:
+        """The hash of the bytes whose extraction may be at hand."""
+        row = self._current.document(source_id, document_id)
+        return row.content_hash if row is not None else None
+
     def extracted(self, source_id: str, document_id: str, inputs: bytes) -> ExtractedDocument | None:
         """The document as it was extracted from the same `inputs` before; None where there is no sound artefact."""
         versions = self._current.versions(source_id, document_id)

@@ -29,6 +29,10 @@ class SeenDocuments:
         self._connection.execute("INSERT OR IGNORE INTO temp.seen_document VALUES (?)", (document_id,))
         return self._connection.changes() == 1
 
+    def __contains__(self, document_id: str) -> bool:
+        query = "SELECT 1 FROM temp.seen_document WHERE document_id = ?"
+        return self._connection.execute(query, (document_id,)).get is not None
+
     def unseen(self, collection: str, source_id: str) -> Iterator[str]:
         """Documents of the state that were not met, in order of id."""
         for row in self._connection.execute(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Literal
@@ -18,6 +18,7 @@ from qedge_dagster.documents import ExtractedDocument
 from qedge_dagster.errors import SETTLED_CODES, Failure, QedgeError
 from qedge_dagster.extractors.base import Extractor, fingerprint
 from qedge_dagster.hashing import hash_fields
+from qedge_dagster.pipeline.ahead import ExtractionAhead, ReadAhead
 from qedge_dagster.pipeline.diff import ChunkDiff, diff_chunks, identify, stage_versions
 from qedge_dagster.pipeline.embed import WindowEmbedder, windows
 from qedge_dagster.pipeline.events import (
@@ -29,7 +30,8 @@ from qedge_dagster.pipeline.events import (
     Phase,
     WindowEmbedded,
 )
-from qedge_dagster.pipeline.fetching import extract_item, hash_item
+from qedge_dagster.pipeline.fetching import hash_item
+from qedge_dagster.pipeline.gate import Gate
 from qedge_dagster.pipeline.gauge import Gauge, Stopped
 from qedge_dagster.pipeline.options import RunOptions
 from qedge_dagster.pipeline.results import DocumentOutcome, DocumentResult
@@ -60,6 +62,7 @@ class _Work:
     extractor: Extractor | None = None
     source_hash: bytes | None = None
     size_bytes: int | None = None
+    ahead: ReadAhead | None = None
 
 
 class DocumentProcessor:
@@ -76,6 +79,7 @@ class DocumentProcessor:
         run_id: str,
         source_id: str,
         gauge: Gauge,
+        upcoming: Callable[[], Iterator[SourceItem]],
         artifacts: ArtifactSink | None = None,
     ) -> None:
         self._database = database
@@ -89,7 +93,8 @@ class DocumentProcessor:
         self._artifacts = artifacts
         self.windows = WindowEmbedder(stages.embedder)
         # A state row that claims chunks which the collection has lost must not make its document "unchanged".
-        self._damaged = frozenset(writer.damaged_documents(source_id))
+        self._gate = Gate(stages, options, frozenset(writer.damaged_documents(source_id)))
+        self._ahead = ExtractionAhead(stages, options, self._gate, gauge, state, artifacts, source_id, upcoming)
 
     def process(self, item: SourceItem) -> Generator[Event, None, None]:
         """Yields `WindowEmbedded` for each window, then one of `DocumentSkipped`, `DocumentIndexed`, `DocumentFailed`.
@@ -131,47 +136,35 @@ class DocumentProcessor:
 
     def _hash_gate(self, work: _Work) -> DocumentSkipped | None:
         item, before = work.item, work.before
-        work.extractor = self._select_extractor(item)
-        work.recipe_hash = self._stages.recipe_hash(work.extractor)
-        same_recipe = before is not None and before.recipe_hash == work.recipe_hash
-        may_skip = same_recipe and not self._options.force and item.document_id not in self._damaged
+        standing = self._gate.standing(item, before)
+        work.extractor, work.recipe_hash = standing.extractor, standing.recipe_hash
         if work.extractor is None:
             # Settled by its name and the recipe alone: not worth reading.
-            if may_skip and before is not None and before.status == "unsupported":
+            if standing.may_skip and before is not None and before.status == "unsupported":
                 return DocumentSkipped(item.document_id, b"")
             self._gauge.before_work()
             self._stages.registry.resolve(item)  # raises 6101
-        if may_skip and before is not None and before.content_hash is not None and self._trusted(item, before):
-            return DocumentSkipped(item.document_id, before.content_hash)
-        work.source_hash, work.size_bytes = hash_item(item, self._stages.options)
+        if standing.trusted is not None:
+            return DocumentSkipped(item.document_id, standing.trusted)
+        work.ahead = self._ahead.take(item)
+        if work.ahead is not None:
+            work.source_hash, work.size_bytes = work.ahead.source_hash, work.ahead.size_bytes
+        else:
+            work.source_hash, work.size_bytes = hash_item(item, self._stages.options)
         if before is not None and before.content_hash == work.source_hash:
-            if may_skip:
+            if standing.may_skip:
                 return DocumentSkipped(item.document_id, work.source_hash)
-            if self._options.strict_recipe and not same_recipe:
+            if self._options.strict_recipe and not standing.same_recipe:
                 raise QedgeError(6009, f"document {item.document_id!r} was indexed under another recipe")
         self._gauge.before_work()
         return None
-
-    def _select_extractor(self, item: SourceItem) -> Extractor | None:
-        try:
-            return self._stages.registry.resolve(item)
-        except QedgeError as error:
-            if error.code != 6101:
-                raise
-            return None
-
-    def _trusted(self, item: SourceItem, before: DocumentRow) -> bool:
-        return (
-            self._options.trust_timestamps
-            and item.size_bytes is not None
-            and item.modified_utc is not None
-            and (item.size_bytes, item.modified_utc) == (before.size_bytes, before.modified_utc)
-        )
 
     # extract → chunk → diff → embed → switch
 
     def _index(self, work: _Work) -> Generator[Event, None, None]:
         seconds: dict[Phase, float] = {"hash": time.perf_counter() - work.started}
+        if work.ahead is not None:
+            seconds["hash"] += work.ahead.hash_seconds
         warnings: list[str] = []
         clock = _Clock(seconds)
         assert work.recipe_hash is not None
@@ -179,6 +172,9 @@ class DocumentProcessor:
         with clock("extract"):
             document = self._extract(work)
             extracted = document.version()
+        if work.ahead is not None and work.ahead.extraction is not None:
+            seconds["extract"] = work.ahead.extraction.seconds
+        self._ahead.advance()
         warnings.extend(document.warnings)
         document_id = work.item.document_id
         stored = self._state.versions(self._source_id, document_id)
@@ -250,7 +246,9 @@ class DocumentProcessor:
             known = self._artifacts.extracted(self._source_id, work.item.document_id, self._inputs(work))
             if known is not None:
                 return known
-        return extract_item(work.item, work.extractor, work.source_hash, self._stages.options)
+        if work.ahead is not None and work.ahead.extraction is not None:
+            return self._ahead.finish(work.ahead.extraction)
+        return self._ahead.extract(work.item, work.extractor, work.source_hash)
 
     def _embed_missing(
         self, document_id: str, diff: ChunkDiff, fresh: dict[bytes, bytes]
@@ -269,6 +267,7 @@ class DocumentProcessor:
                     self._writer.stage_vectors(self._source_id, fresh)
                 fresh.clear()
             self._gauge.before_window()
+            self._ahead.advance()
             with self._gauge.excluded():
                 self._stages.embedder.load()
             tokens_before = self.windows.tokens

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from qedge_dagster.documents import ExtractedDocument
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors.base import ExtractionContext, Extractor
+from qedge_dagster.extractors.isolation import Extraction, IsolatedExtractor
 from qedge_dagster.hashing import ByteLimitExceeded, hash_stream
 from qedge_dagster.pipeline.options import IngestionOptions
 from qedge_dagster.pipeline.reading import CheckedOpen
 from qedge_dagster.sources.base import SourceItem
 
-__all__ = ["extract_item", "hash_item"]
+__all__ = ["begin_extraction", "extract_item", "finish_extraction", "hash_item"]
 
 
 def hash_item(item: SourceItem, options: IngestionOptions) -> tuple[bytes, int]:
@@ -39,12 +42,43 @@ def extract_item(
     Raises `QedgeError` 6052 where they have grown too many, 6053 where they cannot be read or are no longer the same,
     6102 for a fault of the extractor, 6105 for a document without text, and what the extractor itself says.
     """
+    with _checked(item, extractor, source_hash, options) as checked:
+        document = extractor.extract(checked, ExtractionContext(options.normalize_text))
+    return _with_text(document)
+
+
+def begin_extraction(
+    item: SourceItem, extractor: IsolatedExtractor, source_hash: bytes, options: IngestionOptions
+) -> Extraction:
+    """The same, not waited for: the bytes are read and checked, and the process has them. Raises 6052 and 6053."""
+    extraction: Extraction | None = None
+    try:
+        with _checked(item, extractor, source_hash, options) as checked:
+            extraction = extractor.begin(checked, ExtractionContext(options.normalize_text))
+    except BaseException:
+        if extraction is not None:  # of other bytes
+            extraction.abandon()
+        raise
+    return extraction
+
+
+def finish_extraction(extraction: Extraction) -> ExtractedDocument:
+    """Wait for it. Raises as `extract_item`, for what is not the fault of the bytes' source."""
+    return _with_text(extraction.result())
+
+
+@contextmanager
+def _checked(
+    item: SourceItem, extractor: Extractor, source_hash: bytes, options: IngestionOptions
+) -> Generator[SourceItem, None, None]:
+    """The item for the extractor; what it has read is held against the hash at the end, also after a failure: else half
+    a save would count as a broken file, settled until it changes."""
     checked = CheckedOpen(item.open, source_hash, options.max_document_bytes)
     try:
-        document = extractor.extract(replace(item, open=checked), ExtractionContext(options.normalize_text))
+        yield replace(item, open=checked)
         checked.verify()
     except QedgeError:
-        checked.verify()  # else half a save would count as a broken file, settled until it changes
+        checked.verify()
         raise
     except ByteLimitExceeded as error:
         raise QedgeError(6052, f"grown to more than {options.max_document_bytes} bytes") from error
@@ -53,6 +87,9 @@ def extract_item(
     except Exception as error:
         # The type alone: a parser's message may quote the document.
         raise QedgeError(6102, f"the {extractor.id} extractor raised {type(error).__name__}") from error
+
+
+def _with_text(document: ExtractedDocument) -> ExtractedDocument:
     if not document.has_text_layer:
         raise QedgeError(6105, "; ".join((f"none of {document.page_count} pages has text", *document.warnings)))
     return document

@@ -6,7 +6,6 @@ import time
 import uuid
 from collections.abc import Generator, Iterable
 from contextlib import closing
-from typing import TypeAlias
 
 import apsw
 
@@ -28,18 +27,17 @@ from qedge_dagster.pipeline.events import (
     WindowEmbedded,
 )
 from qedge_dagster.pipeline.gauge import Gauge, Stopped
+from qedge_dagster.pipeline.listing import Listing
 from qedge_dagster.pipeline.options import IngestionBudget, RunOptions
-from qedge_dagster.pipeline.results import DocumentResult, RunOutcome, RunResult
+from qedge_dagster.pipeline.results import RunOutcome, RunResult
 from qedge_dagster.pipeline.stages import Stages
 from qedge_dagster.pipeline.stop import StopFlag
 from qedge_dagster.pipeline.tally import Tally
-from qedge_dagster.sources.base import Source, SourceItem, UnlistedPart, check_item
+from qedge_dagster.sources.base import Source
 from qedge_dagster.sources.selected import SelectedDocuments
 from qedge_dagster.state import RunRow, StateStore
 
 __all__ = ["Run"]
-
-_Listing: TypeAlias = "Generator[SourceItem | DocumentFailed, None, None]"
 
 _SYSTEMIC_FAILURES_ALLOWED = 20
 _EMBEDDING_FAILURES_ALLOWED = 3
@@ -101,21 +99,24 @@ class Run:
         return self._recorded(self._remove(document_ids))
 
     def _ingest(self, source: Source, stages: Stages, options: RunOptions) -> Generator[Event, None, None]:
-        processor = DocumentProcessor(
-            self._database,
-            self._writer,
-            self._state,
-            stages,
-            options,
-            self.run_id,
-            self._source_id,
-            self._gauge,
-            self._artifacts,
-        )
-        self._tally.embedding = processor.windows
         guard = _FailureGuard(options.fail_fast)
         with SeenDocuments(self._database) as seen:
-            for item in self._from_resume_position(self._listed(source, seen)):
+            listing = self._listing(source, seen)
+            processor = DocumentProcessor(
+                self._database,
+                self._writer,
+                self._state,
+                stages,
+                options,
+                self.run_id,
+                self._source_id,
+                self._gauge,
+                listing.upcoming,
+                self._artifacts,
+            )
+            self._tally.embedding = processor.windows
+            position = self._state.resume_position(self._source_id, self._chain) if self._chain is not None else None
+            for item in listing.items_from(position, self._gauge, self._state):
                 if isinstance(item, DocumentFailed):
                     yield item
                     continue
@@ -133,72 +134,16 @@ class Run:
 
     def _prune(self, source: Source, allow_empty: bool) -> Generator[Event, None, None]:
         with SeenDocuments(self._database) as seen:
-            for item in self._listed(source, seen):
+            for item in self._listing(source, seen).items():
                 self._gauge.check_stop()
                 if isinstance(item, DocumentFailed):
                     yield item
             yield from self._sweep(seen, True, allow_empty)
 
-    # enumeration
-
-    def _listed(self, source: Source, seen: SeenDocuments) -> _Listing:
-        """The source's items, each id once; what is wrong with the listing itself becomes failures or is noted."""
-        try:
-            for item in source.items():
-                if isinstance(item, UnlistedPart):
-                    self._unlisted.append(item.location)
-                    self._tally.warnings.append(f"{item.location} could not be listed: {item.reason}")
-                    continue
-                self._tally.seen += 1
-                try:
-                    check_item(item)
-                    if not seen.add(item.document_id):
-                        raise QedgeError(6054, f"the source gave {item.document_id!r} more than once")
-                except QedgeError as error:
-                    failure = error.failure()
-                    result = DocumentResult(_printable(item.document_id), "failed", failure=failure)
-                    yield DocumentFailed(result, failure, None)
-                    continue
-                yield item
-        except (QedgeError, apsw.Error, Stopped):
-            raise
-        except Exception as error:
-            raise QedgeError(
-                6051, f"the listing broke off after {self._tally.seen} documents: {type(error).__name__}"
-            ) from error
-
-    def _from_resume_position(self, items: _Listing) -> _Listing:
-        """Start where the last run was suspended and wrap round: so a small budget reaches the end of any source.
-
-        What lies before that place, the suspended runs have covered. So if time runs out while it is read again, the
-        run is complete nevertheless: else a budget shorter than one reading of everything would never be.
-        """
-        position = self._state.resume_position(self._source_id, self._chain) if self._chain is not None else None
-        covered: list[SourceItem] = []
-        for item in items:
-            if position is not None and isinstance(item, SourceItem):
-                if item.document_id != position:
-                    covered.append(item)
-                    continue
-                position = None
-            yield item
-        if position is not None:  # it is gone
-            yield from covered
-            return
-        for number, item in enumerate(covered):
-            if self._gauge.out_of_time():
-                self._stop_at_uncovered(covered[number:])
-                self._tally.warnings.append(
-                    f"{len(covered) - number} documents that the suspended runs before covered were not read again"
-                )
-                return
-            yield item
-
-    def _stop_at_uncovered(self, items: list[SourceItem]) -> None:
-        """Suspend at the first item that no run has met yet: the source lists more than it did for the runs before."""
-        for item in items:
-            if self._state.document(self._source_id, item.document_id) is None:
-                self._gauge.before_document(item.document_id)
+    def _listing(self, source: Source, seen: SeenDocuments) -> Listing:
+        listing = Listing(source, seen, self._tally)
+        self._unlisted = listing.unlisted
+        return listing
 
     # removal
 
@@ -327,10 +272,6 @@ class Run:
             recipe_hash=self._recipe_hash.hex() if self._recipe_hash else "",
             failure=failure,
         )
-
-
-def _printable(document_id: object) -> str:
-    return str(document_id).encode("utf-8", "backslashreplace").decode()
 
 
 class _FailureGuard:

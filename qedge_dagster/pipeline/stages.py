@@ -29,6 +29,8 @@ class Stages:
     recipe: Recipe
     options: IngestionOptions
     extraction: ExtractionProcess
+    #: How many documents may be extracted before their turn.
+    documents_ahead: int = 2
 
     @classmethod
     def resolve(cls, embedder: Embedder, extractors: Sequence[Extractor], options: IngestionOptions) -> Stages:
