@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any, Literal
 
+from qedge_dagster.errors import Failure
 from qedge_dagster.hashing import hash_fields
 
 __all__ = ["UNKNOWN_PAGE", "BlockKind", "DocumentBlock", "ExtractedDocument", "media_type_for", "normalize_text"]
@@ -62,7 +63,10 @@ class DocumentBlock:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedDocument:
-    """Normalised text with its structure. Blocks are in order and do not overlap; text between them is not lost."""
+    """Normalised text with its structure. Blocks are in order and do not overlap; text between them is not lost.
+
+    `incomplete` says why the document could not be read to its end: it fails, and what was read of it is indexed.
+    """
 
     document_id: str
     extractor_id: str
@@ -74,6 +78,7 @@ class ExtractedDocument:
     page_count: int | None = None
     has_text_layer: bool = True
     warnings: tuple[str, ...] = ()
+    incomplete: Failure | None = None
 
     def version(self) -> bytes:
         """Data version of this stage's output: hash of text, blocks, metadata and page facts; 16 bytes.

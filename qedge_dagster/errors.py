@@ -82,6 +82,9 @@ class Failure:
     def name(self) -> str:
         return CATALOGUE[self.code].name
 
+    def error(self) -> QedgeError:
+        return QedgeError(self.code, self.message, remedy=self.remedy)
+
     def as_dict(self) -> dict[str, object]:
         return {"code": self.code, "name": self.name, "message": self.message, "remedy": self.remedy}
 

@@ -28,6 +28,12 @@ _RUN_COLUMNS = (
     " documents_indexed, chunks_added, chunks_removed, error"
 )
 
+# Of a row of the document table.
+_HAS_VERSIONS = (
+    "EXISTS (SELECT 1 FROM qedge_ingest_version AS v WHERE v.collection = {0}.collection"
+    " AND v.source_id = {0}.source_id AND v.document_id = {0}.document_id)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
@@ -128,11 +134,11 @@ class StateStore:
         )
 
     def delete_document(self, source_id: str, document_id: str) -> None:
-        for table in ("qedge_ingest_document", "qedge_ingest_version"):
-            self._connection.execute(
-                f"DELETE FROM {table} WHERE collection = ? AND source_id = ? AND document_id = ?",
-                (self.collection, source_id, document_id),
-            )
+        self._connection.execute(
+            "DELETE FROM qedge_ingest_document WHERE collection = ? AND source_id = ? AND document_id = ?",
+            (self.collection, source_id, document_id),
+        )
+        self.delete_versions(source_id, document_id)
 
     def failed(self, source_id: str, limit: int) -> tuple[int, dict[str, str]]:
         """How many documents of a source have failed, and what was recorded of the first ones."""
@@ -165,6 +171,7 @@ class StateStore:
     # stage versions
 
     def versions(self, source_id: str, document_id: str) -> StageVersions | None:
+        """None for a document that was never indexed, or of which only a part is."""
         row = self._connection.execute(
             "SELECT extracted, chunks, embeddings, collection_rows FROM qedge_ingest_version"
             " WHERE collection = ? AND source_id = ? AND document_id = ?",
@@ -193,6 +200,12 @@ class StateStore:
                 versions.embeddings,
                 versions.collection_rows,
             ),
+        )
+
+    def delete_versions(self, source_id: str, document_id: str) -> None:
+        self._connection.execute(
+            "DELETE FROM qedge_ingest_version WHERE collection = ? AND source_id = ? AND document_id = ?",
+            (self.collection, source_id, document_id),
         )
 
     # runs
@@ -286,15 +299,16 @@ class StateStore:
         return self._meta(f"rebuilt/{source_id}") is True
 
     def lost_documents(self, old: StateStore, source_id: str, *, gone: bool) -> list[str]:
-        """Documents with chunks in `old` that have none here because they failed, or (with `gone`) were not seen."""
+        """Documents with chunks in `old` that failed and have none here, or fewer as they are there in part, or (with
+        `gone`) were not seen."""
         return [
             row[0]
             for row in self._connection.execute(
                 "SELECT o.document_id FROM qedge_ingest_document AS o LEFT JOIN qedge_ingest_document AS n"
                 " ON n.collection = ? AND n.source_id = o.source_id AND n.document_id = o.document_id"
                 " WHERE o.collection = ? AND o.source_id = ? AND o.chunk_count > 0"
-                " AND CASE WHEN n.document_id IS NULL THEN ? ELSE n.status <> 'indexed' AND n.chunk_count = 0 END"
-                " ORDER BY o.document_id",
+                " AND CASE WHEN n.document_id IS NULL THEN ? ELSE n.status <> 'indexed' AND (n.chunk_count = 0 OR"
+                f" {_HAS_VERSIONS.format('o')} AND NOT {_HAS_VERSIONS.format('n')}) END ORDER BY o.document_id",
                 (self.collection, old.collection, source_id, gone),
             )
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from qedge_dagster.chunking.base import ChunkDraft
 from qedge_dagster.collection.connection import Database
@@ -44,6 +45,10 @@ class StoredRow:
     rowid: int
     key: str
     columns: tuple[object, ...]
+
+    @property
+    def char_end(self) -> int:
+        return cast("int", self.columns[_MUTABLE.index("char_end")])
 
 
 class CollectionWriter:

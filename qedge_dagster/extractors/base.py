@@ -48,7 +48,8 @@ class Extractor(Protocol):
     def extract(self, item: SourceItem, context: ExtractionContext) -> ExtractedDocument:
         """Read `item.open()` as a stream and return the document.
 
-        Raises `QedgeError` 6102 to 6107 for documents that cannot be had; `OSError` from the stream passes through.
+        Raises `QedgeError` 6102 to 6107 for documents that cannot be had; one that can be had in part is returned with
+        the reason in `incomplete`. `OSError` from the stream passes through.
         """
         ...
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any, BinaryIO, Literal
 
 from qedge_dagster.documents import DocumentBlock, ExtractedDocument
+from qedge_dagster.errors import Failure
 
 __all__ = [
     "Frame",
@@ -78,10 +79,18 @@ def document_to(document: ExtractedDocument) -> dict[str, Any]:
         raise TypeError("metadata must be of strings, numbers, booleans, None, lists and dicts with strings as keys")
     plain = {field.name: getattr(document, field.name) for field in fields(document)}
     blocks = [(b.kind, b.start, b.end, b.heading_level, b.page) for b in document.blocks]
-    return {**plain, "blocks": blocks, "metadata": metadata, "warnings": list(document.warnings)}
+    incomplete = document.incomplete and asdict(document.incomplete)
+    return {
+        **plain,
+        "blocks": blocks,
+        "metadata": metadata,
+        "warnings": list(document.warnings),
+        "incomplete": incomplete,
+    }
 
 
 def document_from(value: dict[str, Any]) -> ExtractedDocument:
     value["blocks"] = tuple(DocumentBlock(*block) for block in value["blocks"])
     value["warnings"] = tuple(value["warnings"])
+    value["incomplete"] = value["incomplete"] and Failure(**value["incomplete"])
     return ExtractedDocument(**value)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Literal
 
 import apsw
@@ -13,12 +11,10 @@ import apsw
 from qedge_dagster.artifacts.files import StagePaths
 from qedge_dagster.artifacts.sink import ArtifactSink
 from qedge_dagster.collection.connection import Database
-from qedge_dagster.collection.writer import ChunkRow, CollectionWriter, VectorsMissing
+from qedge_dagster.collection.writer import ChunkRow, CollectionWriter, StoredRow, VectorsMissing
 from qedge_dagster.documents import ExtractedDocument
-from qedge_dagster.errors import SETTLED_CODES, Failure, QedgeError
-from qedge_dagster.extractors.base import Extractor, fingerprint
-from qedge_dagster.hashing import hash_fields
-from qedge_dagster.pipeline.ahead import ExtractionAhead, ReadAhead
+from qedge_dagster.errors import Failure, QedgeError
+from qedge_dagster.pipeline.ahead import ExtractionAhead
 from qedge_dagster.pipeline.diff import ChunkDiff, diff_chunks, identify, stage_versions
 from qedge_dagster.pipeline.embed import WindowEmbedder, windows
 from qedge_dagster.pipeline.events import (
@@ -34,35 +30,15 @@ from qedge_dagster.pipeline.fetching import hash_item
 from qedge_dagster.pipeline.gate import Gate
 from qedge_dagster.pipeline.gauge import Gauge, Stopped
 from qedge_dagster.pipeline.options import RunOptions
-from qedge_dagster.pipeline.results import DocumentOutcome, DocumentResult
 from qedge_dagster.pipeline.stages import Stages
+from qedge_dagster.pipeline.work import Clock, Work, settled, utc_now
 from qedge_dagster.sources.base import SourceItem
-from qedge_dagster.state import DocumentRow, DocumentStatus, StageVersions, StateStore
+from qedge_dagster.state import DocumentStatus, StageVersions, StateStore
 
-__all__ = ["DocumentProcessor", "utc_now"]
+__all__ = ["DocumentProcessor"]
 
 # Of documents without chunks of their own; any other failure is "failed".
 _STATUS_OF: dict[int, Literal["failed", "unsupported", "no_text_layer"]] = {6101: "unsupported", 6105: "no_text_layer"}
-
-
-def utc_now() -> str:
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-@dataclass(slots=True)
-class _Work:
-    """What is known of a document while it is worked on."""
-
-    item: SourceItem
-    before: DocumentRow | None
-    started: float
-    texts_before: int
-    tokens_before: int
-    recipe_hash: bytes | None = None
-    extractor: Extractor | None = None
-    source_hash: bytes | None = None
-    size_bytes: int | None = None
-    ahead: ReadAhead | None = None
 
 
 class DocumentProcessor:
@@ -101,13 +77,7 @@ class DocumentProcessor:
 
         Raises `QedgeError` only for what must end the run.
         """
-        work = _Work(
-            item,
-            self._state.document(self._source_id, item.document_id),
-            time.perf_counter(),
-            self.windows.texts,
-            self.windows.tokens,
-        )
+        work = Work(item, self._state.document(self._source_id, item.document_id), self.windows)
         try:
             skipped = self._hash_gate(work)
             if skipped is not None:
@@ -134,7 +104,7 @@ class DocumentProcessor:
 
     # gate
 
-    def _hash_gate(self, work: _Work) -> DocumentSkipped | None:
+    def _hash_gate(self, work: Work) -> DocumentSkipped | None:
         item, before = work.item, work.before
         standing = self._gate.standing(item, before)
         work.extractor, work.recipe_hash = standing.extractor, standing.recipe_hash
@@ -161,26 +131,30 @@ class DocumentProcessor:
 
     # extract → chunk → diff → embed → switch
 
-    def _index(self, work: _Work) -> Generator[Event, None, None]:
+    def _index(self, work: Work) -> Generator[Event, None, None]:
         seconds: dict[Phase, float] = {"hash": time.perf_counter() - work.started}
         if work.ahead is not None:
             seconds["hash"] += work.ahead.hash_seconds
         warnings: list[str] = []
-        clock = _Clock(seconds)
+        clock = Clock(seconds)
         assert work.recipe_hash is not None
         assert work.source_hash is not None
         with clock("extract"):
             document = self._extract(work)
             extracted = document.version()
-        if work.ahead is not None and work.ahead.extraction is not None:
-            seconds["extract"] = work.ahead.extraction.seconds
+        if work.extraction is not None:
+            seconds["extract"] = max(seconds["extract"], work.extraction.seconds)
         self._ahead.advance()
         warnings.extend(document.warnings)
         document_id = work.item.document_id
+        failure = document.incomplete
         stored = self._state.versions(self._source_id, document_id)
         with clock("chunk"):
             rows = identify(self._source_id, document, self._stages.chunker.chunk(document, warnings.append))
-            diff = diff_chunks(self._writer.stored(self._source_id, document_id), rows)
+            old = list(self._writer.stored(self._source_id, document_id))
+            if failure is not None and _is_better(old, whole=stored is not None, than=rows):
+                raise failure.error()
+            diff = diff_chunks(old, rows)
             versions = stage_versions(extracted, rows, self._stages.embedder, work.recipe_hash)
         fresh: dict[bytes, bytes] = {}
         artifacts: StagePaths = {}
@@ -188,8 +162,9 @@ class DocumentProcessor:
             try:
                 with clock("embed"):
                     yield from self._embed_missing(document_id, diff, fresh)
-                with clock("artifacts"):
-                    artifacts = self._write_artifacts(work, document, rows, fresh, versions)
+                if failure is None:
+                    with clock("artifacts"):
+                        artifacts = self._write_artifacts(work, document, rows, fresh, versions)
                 with clock("switch"):
                     self._switch(work, document, len(rows), diff, versions, fresh)
                 break
@@ -197,9 +172,11 @@ class DocumentProcessor:
                 continue  # another source's run removed rows whose vectors were to be reused
         if self._artifacts is not None:
             self._artifacts.discard(self._source_id, document_id, stored, kept=artifacts)
-        result = self._result(work, "indexed", diff=diff)
+        if failure is not None:
+            yield DocumentFailed(work.result("failed", diff=diff, failure=failure), failure, work.source_hash)
+            return
         yield DocumentIndexed(
-            result,
+            work.result("indexed", diff=diff),
             work.source_hash,
             work.size_bytes or 0,
             versions,
@@ -212,21 +189,9 @@ class DocumentProcessor:
             document.text[:PREVIEW_CHARACTERS],
         )
 
-    def _inputs(self, work: _Work) -> bytes:
-        """All that the extracted document depends on."""
-        assert work.extractor is not None
-        assert work.source_hash is not None
-        item = work.item
-        return hash_fields(
-            (
-                *(work.source_hash.hex(), fingerprint(work.extractor), self._stages.options.normalize_text),
-                *(item.media_type, sorted((str(k), repr(v)) for k, v in item.metadata.items())),
-            )
-        )
-
     def _write_artifacts(
         self,
-        work: _Work,
+        work: Work,
         document: ExtractedDocument,
         rows: list[ChunkRow],
         fresh: dict[bytes, bytes],
@@ -236,18 +201,21 @@ class DocumentProcessor:
             return {}
         vectors = self._writer.vectors(self._source_id, work.item.document_id, rows, fresh)
         dimensions = self._stages.embedder.profile.dimensions
-        inputs = self._inputs(work)
+        inputs = work.inputs(self._stages.options.normalize_text)
         return self._artifacts.write(self._source_id, document, rows, vectors, dimensions, versions, inputs)
 
-    def _extract(self, work: _Work) -> ExtractedDocument:
+    def _extract(self, work: Work) -> ExtractedDocument:
         assert work.extractor is not None
         assert work.source_hash is not None
         if self._artifacts is not None and not self._options.force:
-            known = self._artifacts.extracted(self._source_id, work.item.document_id, self._inputs(work))
+            inputs = work.inputs(self._stages.options.normalize_text)
+            known = self._artifacts.extracted(self._source_id, work.item.document_id, inputs)
             if known is not None:
+                if work.extraction is not None:
+                    work.extraction.abandon()
                 return known
-        if work.ahead is not None and work.ahead.extraction is not None:
-            return self._ahead.finish(work.ahead.extraction)
+        if work.extraction is not None:
+            return self._ahead.finish(work.extraction)
         return self._ahead.extract(work.item, work.extractor, work.source_hash)
 
     def _embed_missing(
@@ -277,7 +245,7 @@ class DocumentProcessor:
 
     def _switch(
         self,
-        work: _Work,
+        work: Work,
         document: ExtractedDocument,
         chunk_count: int,
         diff: ChunkDiff,
@@ -285,8 +253,11 @@ class DocumentProcessor:
         fresh: dict[bytes, bytes],
     ) -> None:
         """Additions, removals, repairs and state in one transaction: a reader sees the old document or the new one."""
-        now = utc_now()
-        row = self._state_row(work, work.source_hash, document.extractor_id, chunk_count, "indexed", None, now)
+        now, failure = utc_now(), document.incomplete
+        status: DocumentStatus = "indexed" if failure is None else "failed"
+        row = work.state_row(
+            status, chunk_count, self._run_id, now, extractor_id=document.extractor_id, failure=failure
+        )
         with self._database.atomic():
             model = self._state.model()
             if model is None or model.identity != self._stages.model().identity:
@@ -297,84 +268,30 @@ class DocumentProcessor:
             self._writer.delete(diff.removed)
             self._writer.repair(diff.repaired)
             self._state.put_document(self._source_id, row)
-            self._state.put_versions(self._source_id, work.item.document_id, versions)
+            if failure is None:
+                self._state.put_versions(self._source_id, work.item.document_id, versions)
+            else:  # they are of whole documents
+                self._state.delete_versions(self._source_id, work.item.document_id)
 
     # outcomes
 
-    def _record_failure(self, work: _Work, failure: Failure) -> DocumentFailed:
-        """Rows of an earlier index are kept. The hash is kept only where the failure is settled by bytes and recipe."""
+    def _record_failure(self, work: Work, failure: Failure) -> DocumentFailed:
+        """Rows of an earlier index are kept."""
         status = _STATUS_OF.get(failure.code, "failed")
-        digest = work.source_hash if failure.code in SETTLED_CODES else None
         extractor_id = work.extractor.id if work.extractor else None
         count = work.before.chunk_count if work.before else 0
-        row = self._state_row(
-            work, digest, extractor_id, count, status, str(failure).encode("utf-8", "replace").decode(), utc_now()
-        )
-        if work.before is None or _settled(work.before) != _settled(row):
+        row = work.state_row(status, count, self._run_id, utc_now(), extractor_id=extractor_id, failure=failure)
+        if work.before is None or settled(work.before) != settled(row):
             try:
                 with self._database.atomic():
                     self._state.put_document(self._source_id, row)
             except apsw.Error as error:
                 raise QedgeError(6205, f"the state could not be written: {error} (after {failure.code})") from error
-        return DocumentFailed(self._result(work, status, failure=failure), failure, work.source_hash)
-
-    def _state_row(
-        self,
-        work: _Work,
-        digest: bytes | None,
-        extractor_id: str | None,
-        chunk_count: int,
-        status: DocumentStatus,
-        error: str | None,
-        now: str,
-    ) -> DocumentRow:
-        item = work.item
-        size = work.size_bytes if work.size_bytes is not None else item.size_bytes
-        return DocumentRow(
-            *(item.document_id, digest, work.recipe_hash, size, item.modified_utc, extractor_id),
-            *(chunk_count, status, error, self._run_id, now),
-        )
-
-    def _result(
-        self, work: _Work, outcome: DocumentOutcome, *, diff: ChunkDiff | None = None, failure: Failure | None = None
-    ) -> DocumentResult:
-        result = DocumentResult(
-            work.item.document_id,
-            outcome,
-            extractor_id=work.extractor.id if work.extractor else None,
-            texts_embedded=self.windows.texts - work.texts_before,
-            tokens_embedded=self.windows.tokens - work.tokens_before,
-            duration_seconds=round(time.perf_counter() - work.started, 6),
-            failure=failure,
-        )
-        if diff is None:
-            return result
-        return replace(
-            result,
-            chunks_added=len(diff.added),
-            chunks_removed=len(diff.removed),
-            chunks_unchanged=diff.unchanged,
-            chunks_repaired=len(diff.repaired),
-        )
+        return DocumentFailed(work.result(status, failure=failure), failure, work.source_hash)
 
 
-def _settled(row: DocumentRow) -> tuple[object, ...]:
-    """What makes a failed document's state worth writing again."""
-    return (row.content_hash, row.recipe_hash, row.status, row.error, row.size_bytes, row.modified_utc, row.chunk_count)
-
-
-class _Clock:
-    """Adds the time spent in a `with` block to a phase."""
-
-    def __init__(self, seconds: dict[Phase, float]) -> None:
-        self._seconds = seconds
-
-    def __call__(self, phase: Phase) -> _Clock:
-        self._phase: Phase = phase
-        return self
-
-    def __enter__(self) -> None:
-        self._start = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self._seconds[self._phase] = self._seconds.get(self._phase, 0.0) + time.perf_counter() - self._start
+def _is_better(old: Sequence[StoredRow], *, whole: bool, than: Sequence[ChunkRow]) -> bool:
+    """Whether rows are to be kept though a part of a newer, or the same, document could be had. Of two parts, the one
+    that reaches further: how far may hang on how busy the machine was."""
+    reach = max((row.draft.char_end for row in than), default=0)
+    return bool(old) and (whole or max(row.char_end for row in old) > reach)

@@ -59,8 +59,8 @@ class WindowEmbedded:
 
 @dataclass(frozen=True, slots=True)
 class DocumentIndexed:
-    """The document's rows were switched. `before` is None for a document without an earlier index; `artifacts` is empty
-    where none are written; `preview` is how the text begins."""
+    """The document's rows were switched. `before` is None for a document without an earlier, whole index; `artifacts`
+    is empty where none are written; `preview` is how the text begins."""
 
     result: DocumentResult
     source_hash: bytes
@@ -77,8 +77,8 @@ class DocumentIndexed:
 
 @dataclass(frozen=True, slots=True)
 class DocumentFailed:
-    """Failed, `unsupported` or `no_text_layer`; rows of an earlier index are kept. `source_hash` is None where the
-    document could not be read through."""
+    """Failed, `unsupported` or `no_text_layer`; rows of an earlier index are kept, or what could be read was indexed,
+    and the result counts its chunks. `source_hash` is None where the document could not be read through."""
 
     result: DocumentResult
     failure: Failure

@@ -77,10 +77,10 @@ class Gauge:
             self._windows += 1
             self._window_chunks += event.texts
             self._tokens += event.tokens
-        elif isinstance(event, DocumentIndexed):
+        elif isinstance(event, (DocumentIndexed, DocumentFailed)):
             self._chunks += event.result.chunks_added
             self._window_chunks = 0
-        elif isinstance(event, (DocumentFailed, DocumentSkipped)):
+        elif isinstance(event, DocumentSkipped):
             self._window_chunks = 0
 
     def _duration_over(self) -> bool:

@@ -14,7 +14,7 @@ from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.seen import SeenDocuments
 from qedge_dagster.collection.writer import CollectionWriter
 from qedge_dagster.errors import SYSTEMIC_CODES, Failure, QedgeError
-from qedge_dagster.pipeline.document import DocumentProcessor, utc_now
+from qedge_dagster.pipeline.document import DocumentProcessor
 from qedge_dagster.pipeline.events import (
     DocumentFailed,
     DocumentIndexed,
@@ -33,6 +33,7 @@ from qedge_dagster.pipeline.results import RunOutcome, RunResult
 from qedge_dagster.pipeline.stages import Stages
 from qedge_dagster.pipeline.stop import StopFlag
 from qedge_dagster.pipeline.tally import Tally
+from qedge_dagster.pipeline.work import utc_now
 from qedge_dagster.sources.base import Source
 from qedge_dagster.sources.selected import SelectedDocuments
 from qedge_dagster.state import RunRow, StateStore

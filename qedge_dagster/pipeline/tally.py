@@ -26,22 +26,26 @@ class Tally:
         if isinstance(event, DocumentSkipped):
             self.skipped += 1
         elif isinstance(event, DocumentIndexed):
-            result = event.result
             self.indexed += 1
-            self.chunks_added += result.chunks_added
-            self.chunks_removed += result.chunks_removed
-            self.chunks_unchanged += result.chunks_unchanged
-            self.chunks_repaired += result.chunks_repaired
-            self.vectors_reused += result.chunks_added - result.texts_embedded
-            self.documents.append(result)
-            self.warnings.extend(f"{result.document_id}: {warning}" for warning in event.warnings)
+            self._count_chunks(event.result)
+            self.warnings.extend(f"{event.result.document_id}: {warning}" for warning in event.warnings)
         elif isinstance(event, DocumentFailed):
             self.failed += event.result.outcome == "failed"
-            self.documents.append(event.result)
+            self._count_chunks(event.result)
         elif isinstance(event, DocumentRemoved):
             self.removed += 1
             self.chunks_removed += event.chunks_removed
             self.documents.append(DocumentResult(event.document_id, "removed", chunks_removed=event.chunks_removed))
+
+    def _count_chunks(self, result: DocumentResult) -> None:
+        """A failed document has chunks where it was indexed in part; else it may have embedded in vain."""
+        self.documents.append(result)
+        self.chunks_added += result.chunks_added
+        self.chunks_removed += result.chunks_removed
+        self.chunks_unchanged += result.chunks_unchanged
+        self.chunks_repaired += result.chunks_repaired
+        if result.chunks_added:
+            self.vectors_reused += result.chunks_added - result.texts_embedded
 
     def result(self, **facts: Any) -> RunResult:
         """`facts` are the fields of `RunResult` that are not counted here."""

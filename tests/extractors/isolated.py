@@ -63,11 +63,19 @@ class Misbehaving:
             raise ValueError(text)
         elif word.isdecimal():
             raise QedgeError(int(word), "as told", remedy="do it otherwise")
+        elif word == "signal":  # into a FIFO, and hang if so told
+            _, fifo, *more = text.split()
+            with open(fifo, "wb", buffering=0) as opened:
+                opened.write(b"!")
+            if more == ["sleep"]:
+                time.sleep(600)
         elif word == "pid":
             text = str(os.getpid())
         text = (normalize_text(text) if context.normalize_text else text) + self._suffix
+        incomplete = QedgeError(6107, "page 3 of 5 was slow").failure() if word == "part" else None
         blocks = (DocumentBlock("paragraph", 0, len(text), page=3),) if text else ()
         metadata = {"title": "Ünïcode \ud800", "pages": 2, "share": 0.1, "none": None, "list": [1, {"a": True}]}
         return ExtractedDocument(
-            item.document_id, self.id, 1, item.media_type, text, blocks, metadata, 3, bool(text), ("a warning",)
+            *(item.document_id, self.id, 1, item.media_type, text, blocks, metadata, 3, bool(text), ("a warning",)),
+            incomplete=incomplete,
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from qedge_dagster.documents import DocumentBlock, ExtractedDocument, normalize_text
-from qedge_dagster.errors import QedgeError
+from qedge_dagster.errors import Failure, QedgeError
 from qedge_dagster.extractors.base import ExtractionContext
 from qedge_dagster.extractors.pdf.tolerance import tolerated
 from qedge_dagster.extractors.seekable import seekable
@@ -33,7 +33,7 @@ class PdfExtractor:
 
     `passwords` are tried in turn on encrypted files; they are neither part of the recipe nor shown. `join_hyphens`
     makes words whole that are broken at the end of a line. `page_budget` is the time in seconds that one page may take;
-    it is looked at when the page is done.
+    it is looked at when the page is done, and ends the reading if more pages follow.
     """
 
     reading_order: ReadingOrder = "content"
@@ -64,8 +64,8 @@ class PdfExtractor:
         return True
 
     def extract(self, item: SourceItem, context: ExtractionContext) -> ExtractedDocument:
-        """Raises `QedgeError` 6103 for encrypted files that no password opens, 6104 for damaged ones and other content,
-        6107 where a page takes longer than its budget.
+        """Where a page takes longer than its budget, the document is `incomplete` with 6107. Raises `QedgeError` 6103
+        for encrypted files that no password opens, 6104 for damaged ones and other content.
 
         A page has a text layer if most of its letters are known. `metadata` has `pages_with_text` and `page_coverage`,
         their share, and what the file says of itself (`title`, `author`, …).
@@ -81,7 +81,8 @@ class PdfExtractor:
                 text = self._read(document, context)
             if not text.page_count:
                 raise QedgeError(6104, "no page can be made out: the file is damaged, was cut off, or has none")
-            if (text.broken or document.rebuilt) and not text.with_text and not text.images:
+            whole = text.incomplete is None
+            if whole and (text.broken or document.rebuilt) and not text.with_text and not text.images:
                 raise QedgeError(6104, "no text can be made out: the file is damaged or was cut off")
             information = _information(document)
         return ExtractedDocument(
@@ -94,11 +95,12 @@ class PdfExtractor:
             {
                 **information,
                 "pages_with_text": text.with_text,
-                "page_coverage": round(text.with_text / text.page_count, 4),
+                "page_coverage": round(text.with_text / text.of_pages, 4),
             },
-            text.page_count,
+            text.of_pages,
             text.with_text > 0,
             text.warnings(),
+            text.incomplete,
         )
 
     def _read(self, document: PdfFile, context: ExtractionContext) -> _Text:
@@ -114,7 +116,8 @@ class PdfExtractor:
         text = _Text(context.normalize_text)
         waiting: list[OutlineEntry] = []
         started = self.clock()
-        for number, page in enumerate(iterate_pages(document), 1):
+        pages = iterate_pages(document)
+        for number, page in enumerate(pages, 1):
             content = reader.read(page)
             entries = outline.of_page(number, page.pageid)
             document.forget()
@@ -129,7 +132,11 @@ class PdfExtractor:
                     waiting = [*(other for other in waiting if other.level < entry.level), entry]
             finished = self.clock()
             if finished - started > self.page_budget:
-                raise QedgeError(6107, f"page {number} took longer than {self.page_budget:g} s")
+                text.not_read = sum(1 for _ in pages)
+                if text.not_read:
+                    slow = f"page {number} of {text.of_pages} took longer than {self.page_budget:g} s"
+                    text.incomplete = QedgeError(6107, f"{slow}, and those after it were not read").failure()
+                break
             started = finished
         return text
 
@@ -143,7 +150,12 @@ class _Text:
         self._lists: dict[str, list[int]] = {}
         self.parts: list[str] = []
         self.blocks: list[DocumentBlock] = []
-        self.page_count = self.with_text = self.images = self.broken = 0
+        self.page_count = self.with_text = self.images = self.broken = self.not_read = 0
+        self.incomplete: Failure | None = None
+
+    @property
+    def of_pages(self) -> int:
+        return self.page_count + self.not_read
 
     def add_page(self, content: PageContent) -> bool:
         """Count a page; returns whether its text is to be added."""
@@ -171,7 +183,7 @@ class _Text:
         self._length += len(text)
 
     def warnings(self) -> tuple[str, ...]:
-        return tuple(f"{_listed(pages)} of {self.page_count}: {what}" for what, pages in self._lists.items())
+        return tuple(f"{_listed(pages)} of {self.of_pages}: {what}" for what, pages in self._lists.items())
 
     def _note(self, what: str) -> None:
         self._lists.setdefault(what, []).append(self.page_count)

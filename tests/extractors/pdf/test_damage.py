@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import zlib
-from itertools import count
 
 import pytest
 
@@ -143,14 +142,19 @@ def test_bomb() -> None:
 
 
 def test_page_budget() -> None:
-    """A page that takes too long fails the document, and is named."""
+    """A page that takes too long ends the reading: what was read is kept, and the reason names it and how many there
+    are. Not so the last page, after which nothing is missing."""
     data = build(pages([_PAGE.format(number) for number in range(1, 6)]))
     seconds = iter([0.0, 1.0, 2.0, 6.0])
-    failure = _failure(data, page_budget=3.0, clock=lambda: next(seconds))
-    assert failure.code == 6107
-    assert failure.message == "page 3 took longer than 3 s"
-    ticks = count()
-    assert extract(data, page_budget=3.0, clock=lambda: float(next(ticks))).page_count == 5
+    document = extract(data, page_budget=3.0, clock=lambda: next(seconds))
+    assert document.incomplete is not None
+    assert document.incomplete.code == 6107
+    assert document.incomplete.message == "page 3 of 5 took longer than 3 s, and those after it were not read"
+    assert document.text == "Page 1\n\nPage 2\n\nPage 3"
+    assert (document.page_count, document.metadata["page_coverage"]) == (5, 0.6)
+    last_slow = iter([0.0, 1.0, 2.0, 3.0, 4.0, 9.0])
+    document = extract(data, page_budget=3.0, clock=lambda: next(last_slow))
+    assert (document.incomplete, document.metadata["page_coverage"]) == (None, 1.0)
 
 
 def test_stream_that_cannot_seek() -> None:
