@@ -55,7 +55,8 @@ format_options = group(
         type=click.FloatRange(min=0, min_open=True),
         default=20,
         show_default=True,
-        help="Longest time for one page of a PDF. A document with one that takes longer fails with 6107.",
+        help="Longest time for one page of a PDF. A document with one that takes longer fails with 6107;"
+        " the pages up to it are indexed.",
     ),
     click.option("--docx-no-notes", is_flag=True, help="Leave out the foot- and endnotes of a DOCX."),
     click.option("--docx-no-text-boxes", is_flag=True, help="Leave out the text boxes of a DOCX."),

@@ -83,7 +83,10 @@ class PdfConfig(Config, Resolvable):
         default="content", description="content: as the file has it. layout: column by column."
     )
     join_hyphens: bool = Field(default=True, description="Make words whole that are broken at the end of a line.")
-    page_budget: float = Field(default=20.0, description="Seconds for one page; then the document fails with 6107.")
+    page_budget: float = Field(
+        default=20.0,
+        description="Seconds for one page; a document with a slower one fails with 6107, and keeps what was read.",
+    )
 
 
 class DocxConfig(Config, Resolvable):

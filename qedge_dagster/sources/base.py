@@ -45,7 +45,8 @@ class Source(Protocol):
     def source_id(self) -> str: ...
 
     def items(self) -> Iterator[SourceItem | UnlistedPart]:
-        """Enumerate afresh on each call, lazily, in an order that is the same on every machine.
+        """Enumerate afresh on each call, lazily, in an order that is the same on every machine. A run may ask for a few
+        items before it opens the first of them.
 
         Raises `QedgeError` 6051 when the source as a whole is unavailable.
         """

@@ -24,6 +24,7 @@ from qedge_dagster.orchestration import (
     ingestion_assets,
     partition_key_of,
 )
+from qedge_dagster.orchestration.resource import PdfConfig
 from qedge_dagster.sources import FolderSource
 from tests.pipeline.support import CountingEmbedder
 
@@ -50,6 +51,7 @@ class Location:
     budget: BudgetConfig
     executor: dg.ExecutorDefinition | None = None
     delete_missing: bool = True
+    page_budget: float = 20.0
 
     def __post_init__(self) -> None:
         self.folder = self.root / "docs"
@@ -78,7 +80,11 @@ class Location:
 
     def resource(self) -> CountingResource:
         return CountingResource(
-            database=str(self.database), budget=self.budget, delete_missing=self.delete_missing, lock_wait=0.5
+            database=str(self.database),
+            budget=self.budget,
+            delete_missing=self.delete_missing,
+            lock_wait=0.5,
+            pdf=PdfConfig(page_budget=self.page_budget),
         )
 
     def run(self, job: str = "notes_ingest", **settings: Any) -> dg.ExecuteInProcessResult:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import dagster as dg
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleCauseCategory, StaleStatus
 from dagster._core.definitions.events import AssetKeyPartitionKey
 from dagster._core.loader import LoadingContextForTest
 
+from tests.extractors.pdf.builder import build, pages
 from tests.orchestration.support import STAGES, Location
 from tests.pipeline.support import write
 
@@ -105,6 +107,25 @@ def test_a_failed_document_is_an_observation_and_a_warning(location: Location) -
     assert not evaluation.passed
     assert evaluation.severity is dg.AssetCheckSeverity.WARN
     assert "6104" in str(evaluation.metadata["errors"].value)
+
+
+def test_a_document_read_in_part_is_no_materialisation(location: Location) -> None:
+    """What was read of it is in the collection, with the failure as an observation. Once it is whole, every stage is
+    materialised, also where a stage comes out the same."""
+    content = "BT /F1 12 Tf 72 720 Td (Page {}) Tj ET"
+    write(location.folder, {"a.pdf": build(pages([content.format(1), "", ""]))})
+    run = replace(location, page_budget=1e-9).run()
+    assert run.success
+    assert of(location, run, "a.pdf") == [("observation", "source_documents"), ("observation", "collection")]
+    with location.resource().state("notes") as state:
+        assert state is not None
+        row = state.document("docs", "a.pdf")
+    assert row is not None
+    assert (row.status, row.chunk_count) == ("failed", 1)
+    assert row.error is not None
+    assert "page 1 of 3" in row.error
+    assert of(location, location.run(documents=["a.pdf"]), "a.pdf") == ALL_EVENTS
+    assert location.embedder.texts == ["Page 1"]
 
 
 def test_a_selection_materialises_each_of_its_documents(location: Location) -> None:
