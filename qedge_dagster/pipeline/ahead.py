@@ -68,11 +68,11 @@ class ExtractionAhead:
         if any(isinstance(extractor, IsolatedExtractor) for extractor in stages.registry):
             self._limit = stages.documents_ahead
         self._ready: list[ReadAhead] = []
-        self._tried: set[str] = set()
+        self._tried: set[str] = set()  # with those that could not be read
 
     def advance(self) -> None:
         """Keep the process busy with what comes next, as far as that may be. To be called often: it never waits."""
-        while len(self._ready) < self._limit and not self._stages.extraction.busy:
+        while len(self._tried) < self._limit and not self._stages.extraction.busy:
             read = self._read_next()
             if read is None:
                 return
