@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -45,6 +45,7 @@ class Database:
         busy_timeout_ms: int = _BUSY_TIMEOUT_MS,
     ) -> None:
         self.path = Path(path)
+        self._busy_timeout_ms = busy_timeout_ms
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         if read_only and not self.path.is_file():
             raise QedgeError(6002, f"there is no database at {self.path}")
@@ -117,6 +118,17 @@ class Database:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             raise
+
+    def checkpoint(self, seconds: float, *, truncate: bool) -> None:
+        """Write the WAL into the database, and with `truncate` empty it, as far as readers let that be within so many
+        seconds."""
+        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
+        self.connection.set_busy_timeout(int(seconds * 1000))
+        try:
+            with suppress(apsw.BusyError, apsw.LockedError):
+                self.connection.wal_checkpoint(mode=mode)
+        finally:
+            self.connection.set_busy_timeout(self._busy_timeout_ms)
 
     def close(self) -> None:
         self.connection.close()

@@ -215,3 +215,10 @@ class CollectionWriter:
         ]
         self.delete(rowids)
         return len(rowids)
+
+    def merge_full_text(self, pages: int) -> bool:
+        """Merge segments of the full-text index, writing about so many pages, in a transaction of its own; returns
+        whether there is more to merge."""
+        before = self._connection.total_changes()
+        self._connection.execute(f"INSERT INTO {self.name}_fts({self.name}_fts, rank) VALUES('merge', ?)", (pages,))
+        return self._connection.total_changes() - before >= 2  # so SQLite's documentation tells it
