@@ -337,6 +337,20 @@ class StateStore:
     def put_unseen(self, source_id: str, count: int) -> None:
         self._put_meta(f"unseen/{source_id}", count or None)
 
+    def stop(self) -> dict[str, float]:
+        """What the newest stop took, step by step, in seconds; empty if there was none."""
+        return self._meta("stop") or {}
+
+    def put_stop(self, seconds: dict[str, float]) -> None:
+        self._put_meta("stop", seconds)
+
+    def throttle_reason(self) -> str | None:
+        """Why a run was last made to go slower, or to pause."""
+        return self._meta("throttle")
+
+    def put_throttle_reason(self, reason: str) -> None:
+        self._put_meta("throttle", reason)
+
     def _meta(self, name: str) -> Any:
         value = self._connection.execute(
             "SELECT value FROM qedge_ingest_meta WHERE key = ?", (f"{self.collection}/{name}",)

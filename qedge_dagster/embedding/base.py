@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from qedge_dagster.embedding.profiles import ModelProfile
 from qedge_dagster.hashing import hash_fields
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from qedge_dagster.chunking.tokenizer import Tokenizer
 
-__all__ = ["Embedder", "EmbeddingBatch", "model_identity"]
+__all__ = ["BatchwiseEmbedder", "Embedder", "EmbeddingBatch", "model_identity"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,15 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str) -> np.ndarray:
         """float32 of shape (dimensions,), with the query prefix applied."""
+        ...
+
+
+@runtime_checkable
+class BatchwiseEmbedder(Protocol):
+    """What an embedder has besides whose calls take long enough for a stop to come in the middle of one."""
+
+    def embed_in_batches(self, texts: Sequence[str]) -> Iterator[tuple[list[int], EmbeddingBatch]]:
+        """As `embed_documents`, bit by bit: positions in `texts` with their vectors, until all are done."""
         ...
 
 

@@ -118,6 +118,14 @@ class OnnxEmbedder:
     def embed_documents(self, texts: Sequence[str]) -> EmbeddingBatch:
         """Raises `QedgeError` 6206 for a text over the model's ceiling, special tokens and prefix included: cutting it
         would lose text in silence."""
+        vectors, tokens = np.zeros((len(texts), self._profile.dimensions), dtype=np.float32), 0
+        for positions, batch in self.embed_in_batches(texts):
+            vectors[positions] = batch.vectors
+            tokens += batch.tokens
+        return EmbeddingBatch(vectors, tokens)
+
+    def embed_in_batches(self, texts: Sequence[str]) -> Iterator[tuple[list[int], EmbeddingBatch]]:
+        """As `embed_documents`, in the batches that the model is fed with."""
         encodings = self._tokenizer.raw.encode_batch_fast([self._profile.document_prefix + text for text in texts])
         token_ids = [encoding.ids for encoding in encodings]
         ceiling = self._profile.max_sequence_length
@@ -127,10 +135,9 @@ class OnnxEmbedder:
                     6206,
                     f"text {position + 1} of {len(texts)} has {len(ids)} tokens, {self._profile.id!r} takes {ceiling}",
                 )
-        vectors = np.zeros((len(texts), self._profile.dimensions), dtype=np.float32)
-        for batch in _batches(token_ids):
-            vectors[batch] = self._run([token_ids[index] for index in batch])
-        return EmbeddingBatch(vectors, sum(map(len, token_ids)))
+        for positions in _batches(token_ids):
+            batch = [token_ids[index] for index in positions]
+            yield positions, EmbeddingBatch(self._run(batch), sum(map(len, batch)))
 
     def embed_query(self, text: str) -> np.ndarray:
         """A query over the ceiling is cut to it. What cannot be encoded (a lone surrogate) counts as `?`."""

@@ -44,12 +44,13 @@ def diagnostics(database: Database, collection: str, stages: Stages, *, counts: 
         **{f"budget_{name}": value for name, value in asdict(stages.budget).items()},
         "chunker": f"{stages.chunker.id}:{stages.chunker.version}",
         "extractors": ", ".join(fingerprint(extractor) for extractor in stages.registry),
-        "throttle": "fixed",
-        "throttle_reason": None,
+        "throttle": stages.options.throttle,
+        "throttle_reason": state.throttle_reason() if spec else None,
         "write_batch_size": stages.options.write_batch_size,
         "hash_algorithm": HASH_ALGORITHM,
         "schema_version": SCHEMA_VERSION,
         **_runs(database, state, exists=spec is not None),
+        **{f"last_stop_{step}_seconds": seconds for step, seconds in (state.stop() if spec else {}).items()},
     }
     if counts:
         facts.update(count_documents(database, state, stages))

@@ -16,7 +16,7 @@ from qedge_dagster.documents import ExtractedDocument
 from qedge_dagster.errors import Failure, QedgeError
 from qedge_dagster.pipeline.ahead import ExtractionAhead
 from qedge_dagster.pipeline.diff import ChunkDiff, diff_chunks, identify, stage_versions
-from qedge_dagster.pipeline.embed import WindowEmbedder, windows
+from qedge_dagster.pipeline.embed import WindowEmbedder, by_length
 from qedge_dagster.pipeline.events import (
     PREVIEW_CHARACTERS,
     DocumentFailed,
@@ -228,20 +228,27 @@ class DocumentProcessor:
             for row in {row.content_hash: row for row in diff.added}.values()
             if row.content_hash not in fresh and not self._writer.has_vector(self._source_id, row.content_hash)
         ]
-        left = len(missing)
-        for window in windows(missing, self._stages.options.write_batch_size):
-            if fresh:
-                with self._database.atomic():
-                    self._writer.stage_vectors(self._source_id, fresh)
-                fresh.clear()
-            self._gauge.before_window()
+        ordered, done = by_length(missing), 0
+        while done < len(ordered):
+            self._stage(fresh)
+            window = ordered[done : done + self._gauge.before_window()]
             self._ahead.advance()
             with self._gauge.excluded():
                 self._stages.embedder.load()
             tokens_before = self.windows.tokens
-            fresh.update(self.windows.embed(window))
-            left -= len(window)
-            yield WindowEmbedded(document_id, len(window), self.windows.tokens - tokens_before, left)
+            vectors = self.windows.embed(window, self._gauge.stop_requested)
+            fresh.update(vectors)
+            done += len(vectors)
+            yield WindowEmbedded(document_id, len(vectors), self.windows.tokens - tokens_before, len(ordered) - done)
+            if len(vectors) < len(window):  # a stop came meanwhile
+                self._stage(fresh)
+                self._gauge.check_stop()
+
+    def _stage(self, fresh: dict[bytes, bytes]) -> None:
+        if fresh:
+            with self._database.atomic():
+                self._writer.stage_vectors(self._source_id, fresh)
+            fresh.clear()
 
     def _switch(
         self,

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from qedge_dagster.collection.writer import ChunkRow
-from qedge_dagster.embedding.base import Embedder, EmbeddingBatch
+from qedge_dagster.embedding.base import BatchwiseEmbedder, Embedder, EmbeddingBatch
 from qedge_dagster.errors import QedgeError
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["WindowEmbedder", "windows"]
+__all__ = ["WindowEmbedder", "by_length"]
+
+_Batch: TypeAlias = "tuple[list[int], EmbeddingBatch]"
 
 
-def windows(rows: Sequence[ChunkRow], size: int) -> Iterator[list[ChunkRow]]:
-    """Rows of distinct content in windows of `size`, sorted by length so that a window needs little padding."""
+def by_length(rows: Sequence[ChunkRow]) -> list[ChunkRow]:
+    """Rows of distinct content, so that a window of consecutive ones needs little padding."""
     distinct = {row.content_hash: row for row in rows}
-    ordered = sorted(distinct.values(), key=lambda row: (row.draft.token_count, row.content_hash))
-    for start in range(0, len(ordered), size):
-        yield ordered[start : start + size]
+    return sorted(distinct.values(), key=lambda row: (row.draft.token_count, row.content_hash))
 
 
 class WindowEmbedder:
@@ -32,31 +32,48 @@ class WindowEmbedder:
         self.texts = 0
         self.tokens = 0
 
-    def embed(self, window: Sequence[ChunkRow]) -> dict[bytes, bytes]:
-        """float32 vectors by content hash.
+    def embed(self, window: Sequence[ChunkRow], stopped: Callable[[], bool] = lambda: False) -> dict[bytes, bytes]:
+        """float32 vectors by content hash: of the whole window, or of a part of it where `stopped` said so meanwhile
+        and the embedder can be stopped within a call.
 
         A call that raises is tried once more in two halves. Raises `QedgeError` 6206 if that fails too or a vector is
         unusable, 6006 if the model gives another dimension than its profile says.
         """
         texts = [row.draft.embed_text for row in window]
         try:
-            batches = [self._call(texts)]
+            batches = list(self._call(texts, 0, stopped))
         except QedgeError as error:
             if error.code == 6006:
                 raise
-            batches = self._halves(texts, error)
+            batches = self._halves(texts, error, stopped)
         except Exception as error:  # whatever a model or a remote service raises
-            batches = self._halves(texts, error)
-        vectors = [vector for batch in batches for vector in self._usable(batch)]
-        self.texts += len(texts)
-        self.tokens += sum(int(batch.tokens) for batch in batches)
-        return {row.content_hash: vector for row, vector in zip(window, vectors, strict=True)}
+            batches = self._halves(texts, error, stopped)
+        vectors = {
+            window[position].content_hash: vector
+            for positions, batch in batches
+            for position, vector in zip(positions, _usable(batch), strict=True)
+        }
+        self.texts += len(vectors)
+        self.tokens += sum(int(batch.tokens) for _, batch in batches)
+        return vectors
 
-    def _call(self, texts: list[str]) -> EmbeddingBatch:
+    def _call(self, texts: list[str], offset: int, stopped: Callable[[], bool]) -> Iterator[_Batch]:
+        """Positions, counted from `offset`, and what the embedder made of the texts there."""
+        self.calls += 1
+        if not isinstance(self._embedder, BatchwiseEmbedder):
+            batch = self._embedder.embed_documents(texts)
+            self._check(batch, len(texts))
+            yield [offset + position for position in range(len(texts))], batch
+            return
+        for positions, batch in self._embedder.embed_in_batches(texts):
+            self._check(batch, len(positions))
+            yield [offset + position for position in positions], batch
+            if stopped():
+                return
+
+    def _check(self, batch: EmbeddingBatch, texts: int) -> None:
         import numpy as np
 
-        self.calls += 1
-        batch = self._embedder.embed_documents(texts)
         dimensions = self._embedder.profile.dimensions
         if batch.vectors.ndim != 2 or batch.vectors.shape[1] != dimensions:
             raise QedgeError(
@@ -65,14 +82,18 @@ class WindowEmbedder:
         counted = isinstance(batch.tokens, (int, np.integer))  # pyright: ignore[reportUnnecessaryIsInstance]
         if not counted or batch.tokens < 0:  # an embedder of the caller's may report anything
             raise QedgeError(6206, "the model reported no number of tokens")
-        if len(batch.vectors) != len(texts):
-            raise QedgeError(6206, f"the model gave {len(batch.vectors)} vectors for {len(texts)} texts")
-        return batch
+        if len(batch.vectors) != texts:
+            raise QedgeError(6206, f"the model gave {len(batch.vectors)} vectors for {texts} texts")
 
-    def _halves(self, texts: list[str], first: Exception) -> list[EmbeddingBatch]:
+    def _halves(self, texts: list[str], first: Exception, stopped: Callable[[], bool]) -> list[_Batch]:
         half = (len(texts) + 1) // 2
         try:
-            return [self._call(part) for part in (texts[:half], texts[half:]) if part]
+            return [
+                batch
+                for offset, part in ((0, texts[:half]), (half, texts[half:]))
+                if part
+                for batch in self._call(part, offset, stopped)
+            ]
         except QedgeError:
             raise
         except Exception as error:
@@ -81,14 +102,15 @@ class WindowEmbedder:
                 6206, f"the embedder raised {type(first).__name__}, then {type(error).__name__} on half the batch"
             ) from error
 
-    def _usable(self, batch: EmbeddingBatch) -> Iterator[bytes]:
-        """vec0 takes NaN and zero vectors, and then ranks other rows wrongly."""
-        import numpy as np
 
-        vectors: np.ndarray = np.ascontiguousarray(batch.vectors, dtype="<f4")
-        norms = np.linalg.norm(vectors, axis=1)
-        bad = np.flatnonzero(~np.isfinite(norms) | (norms == 0))
-        if len(bad):
-            raise QedgeError(6206, f"{len(bad)} of {len(vectors)} vectors are zero or not finite")
-        for vector in vectors:
-            yield vector.tobytes()
+def _usable(batch: EmbeddingBatch) -> Iterator[bytes]:
+    """vec0 takes NaN and zero vectors, and then ranks other rows wrongly."""
+    import numpy as np
+
+    vectors: np.ndarray = np.ascontiguousarray(batch.vectors, dtype="<f4")
+    norms = np.linalg.norm(vectors, axis=1)
+    bad = np.flatnonzero(~np.isfinite(norms) | (norms == 0))
+    if len(bad):
+        raise QedgeError(6206, f"{len(bad)} of {len(vectors)} vectors are zero or not finite")
+    for vector in vectors:
+        yield vector.tobytes()

@@ -1,4 +1,4 @@
-"""Budget and stop: asked before each document and each window, so a run ends only on a committed boundary."""
+"""Budget, stop and throttle: asked before each document and each window, so a run ends only on a committed boundary."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from typing import Literal
 from qedge_dagster.pipeline.events import DocumentFailed, DocumentIndexed, DocumentSkipped, Event, WindowEmbedded
 from qedge_dagster.pipeline.options import IngestionBudget
 from qedge_dagster.pipeline.stop import StopFlag
+from qedge_dagster.pipeline.throttle import Decision, Throttle
 
 __all__ = ["Gauge", "Stopped"]
+
+# Seconds between two looks at the machine in a pause, and at the stop flag in any wait.
+_PAUSE = 1.0
+_STOP_LATENCY = 0.05
 
 
 class Stopped(Exception):
@@ -27,9 +32,10 @@ class Gauge:
     """Every run gets something done, whatever the budget: its first document is looked at, and the first window that
     this or a later one needs is embedded. `document_id` is where the run is, for the next one to start from."""
 
-    def __init__(self, budget: IngestionBudget, stop: StopFlag) -> None:
+    def __init__(self, budget: IngestionBudget, stop: StopFlag, throttle: Throttle) -> None:
         self._budget = budget
         self._stop = stop
+        self._throttle = throttle
         self.document_id: str | None = None
         self._looked_at = self._worked_on = self._windows = 0
         self._chunks = self._window_chunks = self._tokens = 0
@@ -42,6 +48,9 @@ class Gauge:
         yield
         self._start += time.monotonic() - start
 
+    def stop_requested(self) -> bool:
+        return self._stop.request is not None
+
     def check_stop(self) -> None:
         if self._stop.request is not None:
             raise Stopped(self._stop.request.outcome, self._stop.request.reason)
@@ -51,6 +60,7 @@ class Gauge:
         self.check_stop()
         if self.out_of_time():
             raise Stopped("suspended", "budget:duration")
+        self._admission()
         self._looked_at += 1
 
     def out_of_time(self) -> bool:
@@ -65,12 +75,16 @@ class Gauge:
         self._check_amounts()
         self._worked_on += 1
 
-    def before_window(self) -> None:
+    def before_window(self) -> int:
+        """Returns how many texts it may have at most."""
         self.check_stop()
         if self._windows > 0:
             if self._duration_over():
                 raise Stopped("suspended", "budget:duration")
             self._check_amounts()
+        decision = self._admission()
+        self._sleep(decision.delay)
+        return decision.batch
 
     def count(self, event: Event) -> None:
         if isinstance(event, WindowEmbedded):
@@ -82,6 +96,24 @@ class Gauge:
             self._window_chunks = 0
         elif isinstance(event, DocumentSkipped):
             self._window_chunks = 0
+
+    def _admission(self) -> Decision:
+        """What the throttle allows, when it allows anything."""
+        decision = self._throttle.decision()
+        while decision.pause and decision.reason is not None:
+            if not self._throttle.waits:
+                raise Stopped("suspended", decision.reason)
+            if self._duration_over():
+                raise Stopped("suspended", "budget:duration")
+            self._sleep(_PAUSE)
+            decision = self._throttle.decision()
+        return decision
+
+    def _sleep(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self.check_stop()
+            time.sleep(min(left, _STOP_LATENCY))
 
     def _duration_over(self) -> bool:
         limit = self._budget.max_duration

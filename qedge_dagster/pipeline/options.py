@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from qedge_dagster.chunking.base import ChunkingOptions
 from qedge_dagster.collection.connection import Synchronous
 from qedge_dagster.collection.schema import Distance, FtsTokenizer
 from qedge_dagster.errors import QedgeError
+from qedge_dagster.pipeline.stop import StopBudget
 
 __all__ = ["IngestionBudget", "IngestionOptions", "RunOptions"]
 
@@ -50,6 +51,9 @@ class IngestionOptions:
 
     `extraction_seconds` and `extraction_memory` (bytes) are what one document may take whose format is extracted in a
     process of its own, as PDF and DOCX are; one that takes more fails with 6102.
+
+    With `throttle="machine"` a run takes smaller windows, or pauses, where memory, heat or power ask for it
+    (`throttle.decide`); in a pause it is suspended, or waits. `stop` is what the end of a stopped run may take.
     """
 
     chunking: ChunkingOptions = field(default_factory=ChunkingOptions)
@@ -62,6 +66,9 @@ class IngestionOptions:
     write_batch_size: int = 32
     extraction_seconds: float = 120.0
     extraction_memory: int = 1024 * 1024 * 1024
+    throttle: Literal["fixed", "machine"] = "fixed"
+    when_paused: Literal["suspend", "wait"] = "suspend"
+    stop: StopBudget = field(default_factory=StopBudget)
 
     def __post_init__(self) -> None:
         for name in ("max_document_bytes", "write_batch_size", "extraction_seconds", "extraction_memory"):
@@ -69,6 +76,10 @@ class IngestionOptions:
                 raise QedgeError(6005, f"{name} must be positive, not {getattr(self, name)}")
         if self.synchronous not in ("normal", "full"):
             raise QedgeError(6005, f"synchronous must be normal or full, not {self.synchronous!r}")
+        if self.throttle not in ("fixed", "machine"):
+            raise QedgeError(6005, f"throttle must be fixed or machine, not {self.throttle!r}")
+        if self.when_paused not in ("suspend", "wait"):
+            raise QedgeError(6005, f"when_paused must be suspend or wait, not {self.when_paused!r}")
 
 
 @dataclass(frozen=True, slots=True)

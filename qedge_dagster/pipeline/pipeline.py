@@ -23,13 +23,17 @@ from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors.base import Extractor
 from qedge_dagster.pipeline.diagnostics import count_documents, diagnostics
 from qedge_dagster.pipeline.events import Event, RunFinished
+from qedge_dagster.pipeline.gauge import Gauge
 from qedge_dagster.pipeline.lock import run_lock
+from qedge_dagster.pipeline.machine import Machine
 from qedge_dagster.pipeline.options import IngestionBudget, IngestionOptions, RunOptions
 from qedge_dagster.pipeline.rebuild import MAX_NAME, SUFFIX, abandon_rebuild, prepare_rebuild, replace_when_ready
 from qedge_dagster.pipeline.results import RunResult
 from qedge_dagster.pipeline.runner import Run
 from qedge_dagster.pipeline.stages import Stages
 from qedge_dagster.pipeline.stop import StopFlag, StopReason, StopRequest
+from qedge_dagster.pipeline.throttle import Readings, Throttle
+from qedge_dagster.pipeline.winding import StopTimings, wind_down
 from qedge_dagster.sources.base import Source, check_id
 from qedge_dagster.sources.selected import SelectedDocuments
 from qedge_dagster.state import StateStore
@@ -54,6 +58,7 @@ class IngestionPipeline:
         extractors: Sequence[Extractor],
         options: IngestionOptions,
         artifacts: Path | None = None,
+        monitor: Callable[[], Readings] | None = None,
     ) -> None:
         self._database = database
         self._state = StateStore(database, collection)
@@ -61,6 +66,11 @@ class IngestionPipeline:
         self._extractors = tuple(extractors)
         self._artifacts = artifacts
         self._stop = StopFlag()
+        self._throttle = Throttle(
+            options.write_batch_size,
+            (monitor or Machine()) if options.throttle == "machine" else None,
+            waits=options.when_paused == "wait",
+        )
         self._reader: Collection | None = None
         self.options = options
 
@@ -74,12 +84,13 @@ class IngestionPipeline:
         extractors: Sequence[Extractor] = (),
         options: IngestionOptions | None = None,
         artifacts: Path | None = None,
+        monitor: Callable[[], Readings] | None = None,
     ) -> IngestionPipeline:
         """Open or create the database at `path`; its folder must exist. The collection is made by the first run.
 
         Without an `embedder`, the default model is loaded when it is needed. `extractors` come before the built-in
         ones, and one with the id of a built-in replaces it. With a folder for `artifacts`, what each stage makes of
-        each document is kept below it as Parquet files.
+        each document is kept below it as Parquet files. A `monitor` takes the place of the machine's own readings.
         Raises `QedgeError` 6002 if the file cannot be opened, 6005 for a collection name that SQL could not take, 6011,
         6201, 6202, 6203 or 6204 if it holds something else under that name.
         """
@@ -95,7 +106,7 @@ class IngestionPipeline:
         except BaseException:
             database.close()
             raise
-        return cls(database, collection, embedder, extractors, options, artifacts)
+        return cls(database, collection, embedder, extractors, options, artifacts, monitor)
 
     @cached_property
     def stages(self) -> Stages:
@@ -143,8 +154,10 @@ class IngestionPipeline:
             state = self._prepare(stages, rebuild=options.rebuild)
             run = self._new_run(state, source_id, stages.recipe.hash(), options.budget)
             for event in run.ingest(source, stages, options):
-                if isinstance(event, RunFinished) and state is not self._state and event.result.outcome == "completed":
-                    event = self._finish_rebuild(event, stages, state, source_id, run.saw_everything)
+                if isinstance(event, RunFinished):
+                    if state is not self._state and event.result.outcome == "completed":
+                        event = self._finish_rebuild(event, stages, state, source_id, run.saw_everything)
+                    self._wind_down(state)
                 yield event
 
     def prune(self, source: Source, *, allow_empty: bool = False) -> RunResult:
@@ -188,6 +201,8 @@ class IngestionPipeline:
                 yield
             except apsw.Error as error:
                 raise QedgeError(6205, f"{self._database.path}: {error}") from error
+            finally:
+                self._stop.clear()
 
     def _prepare(self, stages: Stages, *, rebuild: bool) -> StateStore:
         """Make the collection ready for this model. Returns the state that the run writes to: the collection's own, or
@@ -222,7 +237,26 @@ class IngestionPipeline:
     ) -> Run:
         writer = CollectionWriter(self._database, state.collection)
         sink = ArtifactSink(self._artifacts, state, self._state) if self._artifacts is not None else None
-        return Run(self._database, writer, state, self._state, source_id, self._stop, recipe_hash, budget, sink)
+        gauge = Gauge(budget, self._stop, self._throttle)
+        return Run(self._database, writer, state, self._state, source_id, gauge, recipe_hash, sink)
+
+    def _wind_down(self, state: StateStore) -> None:
+        """At the end of a run; after one that was asked to stop, as far as that has time. What fails now has lost
+        nothing: the next run does it."""
+        request, reason = self._stop.request, self._throttle.last_reason
+        if reason is not None and reason != self._state.throttle_reason():
+            with suppress(apsw.Error), self._database.atomic():
+                self._state.put_throttle_reason(reason)
+        if request is None:
+            return
+
+        def record(timings: StopTimings) -> None:
+            with self._database.atomic():
+                self._state.put_stop(timings.as_dict())
+
+        with suppress(apsw.Error):
+            writer = CollectionWriter(self._database, state.collection)
+            wind_down(self._database, writer, self.options.stop, request.at, record)
 
     def _sweep_artifacts(self, source_id: str) -> None:
         """Remove the files that a crash has left, of this source and of a rebuild that is over."""

@@ -28,10 +28,9 @@ from qedge_dagster.pipeline.events import (
 )
 from qedge_dagster.pipeline.gauge import Gauge, Stopped
 from qedge_dagster.pipeline.listing import Listing
-from qedge_dagster.pipeline.options import IngestionBudget, RunOptions
+from qedge_dagster.pipeline.options import RunOptions
 from qedge_dagster.pipeline.results import RunOutcome, RunResult
 from qedge_dagster.pipeline.stages import Stages
-from qedge_dagster.pipeline.stop import StopFlag
 from qedge_dagster.pipeline.tally import Tally
 from qedge_dagster.pipeline.work import utc_now
 from qedge_dagster.sources.base import Source
@@ -60,9 +59,8 @@ class Run:
         state: StateStore,
         runs: StateStore,
         source_id: str,
-        stop: StopFlag,
+        gauge: Gauge,
         recipe_hash: bytes | None = None,
-        budget: IngestionBudget = IngestionBudget.UNLIMITED,
         artifacts: ArtifactSink | None = None,
     ) -> None:
         self.run_id = uuid.uuid4().hex
@@ -74,7 +72,7 @@ class Run:
         self._recipe_hash = recipe_hash
         self._artifacts = artifacts
         self._tally = Tally()
-        self._gauge = Gauge(budget, stop)
+        self._gauge = gauge
         self._unlisted: list[str] = []
         #: Whether a document that this run did not see is known to be gone.
         self.saw_everything = False

@@ -70,12 +70,18 @@ def decide(readings: Readings, batch: int) -> Decision:
 
 
 class Throttle:
-    """`monitor` is asked at most twice a second; without one the throttle is fixed. `last_reason` is the newest there
-    was."""
+    """`monitor` is asked at most twice a second; without one the throttle is fixed. `waits`: in a pause the run waits;
+    else it is suspended. `last_reason` is the newest there was."""
 
     def __init__(
-        self, batch: int, monitor: Callable[[], Readings] | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        batch: int,
+        monitor: Callable[[], Readings] | None = None,
+        *,
+        waits: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.waits = waits
         self._monitor = monitor
         self._clock = clock
         self._batch = batch

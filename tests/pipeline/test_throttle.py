@@ -44,7 +44,7 @@ def test_no_more_than_two_readings_a_second() -> None:
     """The monitor is asked when half a second has passed, and the newest reason there was is kept."""
     times = iter((0.0, 0.1, 0.49, 0.5))
     readings = iter((Readings(low_power=True), Readings()))
-    throttle = Throttle(32, lambda: next(readings), lambda: next(times))
+    throttle = Throttle(32, lambda: next(readings), clock=lambda: next(times))
     assert [throttle.decision().batch for _ in range(4)] == [4, 4, 4, 32]
     assert throttle.last_reason == "power:low"
 
