@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from qedge_dagster.sources.base import Source
 
 #: Fields of `IngestionOptions` that the command line takes as they are.
-_SETTINGS = ("distance", "fts_tokenizer", "first_migration", "synchronous", "extraction_seconds")
+_SETTINGS = (
+    "distance",
+    "fts_tokenizer",
+    "first_migration",
+    "synchronous",
+    "extraction_seconds",
+    "throttle",
+    "when_paused",
+)
 
 _EPILOG = """\b
 Examples:
@@ -109,6 +117,20 @@ collection_options = group(
         default="normal",
         show_default=True,
         help="full: even a power cut loses no commit.",
+    ),
+    click.option(
+        "--throttle",
+        type=click.Choice(["fixed", "machine"]),
+        default="fixed",
+        show_default=True,
+        help="machine: go slower or pause where memory, heat or the battery ask for it.",
+    ),
+    click.option(
+        "--when-paused",
+        type=click.Choice(["suspend", "wait"]),
+        default="suspend",
+        show_default=True,
+        help="With --throttle machine: end the run to be run again, or wait.",
     ),
 )
 

@@ -49,6 +49,8 @@ def ingestion_settings(
             "extraction_memory": values["extraction_mib"] * 1024 * 1024,
             "first_migration": values["first_migration"],
             "synchronous": values["synchronous"],
+            "throttle": values["throttle"],
+            "when_paused": values["when_paused"],
             **given,
             "delete_missing": options.delete_missing,
         }

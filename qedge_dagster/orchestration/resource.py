@@ -129,6 +129,12 @@ class PipelineSettings(BaseModel):
         default=1, description="First of the two PRAGMA user_version numbers a new database claims."
     )
     synchronous: Literal["normal", "full"] = Field(default="normal", description="full: a power cut loses no commit.")
+    throttle: Literal["fixed", "machine"] = Field(
+        default="fixed", description="machine: go slower or pause where memory, heat or the battery ask for it."
+    )
+    when_paused: Literal["suspend", "wait"] = Field(
+        default="suspend", description="With the throttle `machine`: end the run as suspended, or wait."
+    )
     budget: BudgetConfig = Field(
         default_factory=BudgetConfig,
         description="Limits of a run that was launched for new and changed documents or for a full pass. A run for"
@@ -181,6 +187,8 @@ class IngestionResource(PipelineSettings, ConfigurableResource):  # type: ignore
             max_document_bytes=self.max_document_bytes,
             extraction_seconds=self.extraction_seconds,
             extraction_memory=self.extraction_memory,
+            throttle=self.throttle,
+            when_paused=self.when_paused,
         )
 
     def on_event(self, event: Event) -> None:
