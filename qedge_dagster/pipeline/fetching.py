@@ -93,5 +93,10 @@ def _with_text(document: ExtractedDocument) -> ExtractedDocument:
     if not document.has_text_layer and document.incomplete is not None:
         raise document.incomplete.error()  # the rest may have text
     if not document.has_text_layer:
-        raise QedgeError(6105, "; ".join((f"none of {document.page_count} pages has text", *document.warnings)))
+        what = (
+            "there are pictures and no text"
+            if document.page_count is None
+            else f"none of {document.page_count} pages has text"
+        )
+        raise QedgeError(6105, "; ".join((what, *document.warnings)))
     return document

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any, BinaryIO
+from typing import Any
 
 from qedge_dagster.documents import DocumentBlock, ExtractedDocument, normalize_text
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors.base import ExtractionContext
 from qedge_dagster.extractors.docx.flow import FlowBlock
-from qedge_dagster.extractors.docx.opening import open_package
+from qedge_dagster.extractors.docx.graphics import GRAPHICS, GraphicReader
+from qedge_dagster.extractors.docx.opening import PLAIN_MAIN_PART, open_package
 from qedge_dagster.extractors.docx.package import Package, Relation
 from qedge_dagster.extractors.docx.properties import read_properties
 from qedge_dagster.extractors.docx.salvage import plain_paragraphs
@@ -21,6 +21,9 @@ from qedge_dagster.extractors.seekable import seekable
 from qedge_dagster.sources.base import SourceItem
 
 __all__ = ["DocxExtractor"]
+
+#: Of one kind: more than any real document has.
+_MAX_PARTS = 500
 
 _OTHER_ROOTS = {"workbook": "an Excel workbook", "presentation": "a PowerPoint presentation"}
 
@@ -71,7 +74,7 @@ class DocxExtractor:
         with item.open() as opened, seekable(opened) as stream:
             package = open_package(stream)
             warnings: list[str] = []
-            blocks = self._blocks(package, stream, warnings)
+            blocks, pictures = self._blocks(package, warnings)
             text = _Text(context.normalize_text)
             for block in blocks:
                 text.add(block)
@@ -83,10 +86,12 @@ class DocxExtractor:
                 "".join(text.parts),
                 tuple(text.blocks),
                 read_properties(package),
+                has_text_layer=bool(text.blocks) or not pictures,
                 warnings=tuple(warnings),
             )
 
-    def _blocks(self, package: Package, stream: BinaryIO, warnings: list[str]) -> Iterable[FlowBlock]:
+    def _blocks(self, package: Package, warnings: list[str]) -> tuple[list[FlowBlock], bool]:
+        """The text, and whether there are pictures."""
         main = package.main_part()
         if main is None:
             reason = "the archive does not say which part is the document"
@@ -94,34 +99,37 @@ class DocxExtractor:
             try:
                 return self._walk(package, main, warnings)
             except UnexpectedRoot as error:
-                what = _OTHER_ROOTS.get(str(error), f"a document of another kind ({str(error)[:40]})")
+                what = _OTHER_ROOTS.get(str(error), "XML of another kind")
                 raise QedgeError(6104, f"the content is {what}, not a Word document") from error
             except (QedgeError, OSError, MemoryError):
                 raise
             except Exception as error:
                 reason = f"{type(error).__name__} in its structure"
-        blocks = [FlowBlock("paragraph", paragraph) for paragraph in plain_paragraphs(package, stream)]
+        blocks = [FlowBlock("paragraph", paragraph) for paragraph in plain_paragraphs(package, main or PLAIN_MAIN_PART)]
         warnings.append(f"read as plain text, without headings and tables: {reason}")
-        return blocks
+        return blocks, False
 
-    def _walk(self, package: Package, main: str, warnings: list[str]) -> list[FlowBlock]:
-        relations = package.relations(main)
+    def _walk(self, package: Package, main: str, warnings: list[str]) -> tuple[list[FlowBlock], bool]:
+        relations = _relations(package, main, warnings)
         options = StoryOptions(self.text_boxes, self.hidden_text)
         styles = StylesReader()
-        for part in _targets(relations, "styles"):
+        for part in _targets(relations, "styles")[:1]:
             _read_aside(package, part, styles, warnings)
         notes: Notes = {}
         for kind in ("footnote", "endnote") if self.notes else ():
-            for part in _targets(relations, kind + "s"):
+            for part in _targets(relations, kind + "s")[:1]:
                 reader = StoryReader(styles.styles, options, notes_of=kind)
                 _read_aside(package, part, reader, warnings)
                 notes.update(reader.found)
+        if self.text_boxes:
+            notes.update(_graphics(package, relations, warnings))
         body = StoryReader(styles.styles, options, notes)
         with package.open(main) as stream:
             parse(stream, body, main, word("document"))
         if body.missed:
             warnings.append(f"not read: {', '.join(sorted(body.missed))}")
-        return [*body.blocks, *self._headers_footers(package, relations, styles.styles, options, warnings)]
+        headers_footers = self._headers_footers(package, relations, styles.styles, options, warnings)
+        return [*body.blocks, *headers_footers], body.pictures
 
     def _headers_footers(
         self,
@@ -133,7 +141,7 @@ class DocxExtractor:
     ) -> list[FlowBlock]:
         texts: dict[str, None] = {}
         for kind in ("header", "footer") if self.headers_footers else ():
-            for part in _targets(relations, kind):
+            for part in _targets(relations, kind)[:_MAX_PARTS]:
                 reader = StoryReader(styles, options)
                 _read_aside(package, part, reader, warnings)
                 texts.update(dict.fromkeys(block.text for block in reader.blocks))
@@ -142,6 +150,25 @@ class DocxExtractor:
 
 def _targets(relations: list[Relation], kind: str) -> list[str]:
     return list(dict.fromkeys(relation.target for relation in relations if relation.kind == kind))
+
+
+def _relations(package: Package, main: str, warnings: list[str]) -> list[Relation]:
+    try:
+        return package.relations(main)
+    except QedgeError as error:
+        if error.code != 6104:
+            raise
+        warnings.append(f"read without styles, notes and what else is in parts of its own: {error.message}")
+        return []
+
+
+def _graphics(package: Package, relations: list[Relation], warnings: list[str]) -> Notes:
+    found: Notes = {}
+    for relation in [relation for relation in relations if relation.kind in GRAPHICS][:_MAX_PARTS]:
+        reader = GraphicReader()
+        _read_aside(package, relation.target, reader, warnings)
+        found["graphic", relation.id] = reader.blocks
+    return found
 
 
 def _read_aside(package: Package, part: str, reader: PartReader, warnings: list[str]) -> None:

@@ -7,11 +7,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from qedge_dagster.documents import BlockKind
-from qedge_dagster.extractors.docx.styles import BODY_TEXT
+from qedge_dagster.extractors.docx.styles import BODY_TEXT, ParagraphStyle
 
-__all__ = ["Flow", "FlowBlock", "Paragraph", "Row", "Table"]
+__all__ = ["LINE_BREAK", "Flow", "FlowBlock", "Paragraph", "Row", "Table"]
+
+#: Stands for a line break until the paragraph is whole. No XML can hold it; a line feed of the XML is a mere blank.
+LINE_BREAK = "\v"
 
 _BLANKS = re.compile(r"\s+")
+_LINE_FEED = re.compile(r"[ \t]*\n[ \t\n]*")
+_SOFT_HYPHEN = "\u00ad"
 
 
 class FlowBlock(NamedTuple):
@@ -24,22 +29,29 @@ class FlowBlock(NamedTuple):
 
 @dataclass(slots=True)
 class Paragraph:
+    """`level` and `listed` are what it says itself, whatever its style says."""
+
     parts: list[str] = field(default_factory=list)
-    level: int = BODY_TEXT
-    listed: bool = False
-    hidden: bool = False
+    style: ParagraphStyle = field(default_factory=ParagraphStyle)
+    level: int | None = None
+    listed: bool | None = None
     #: Its end was deleted, which makes one paragraph of it and the next.
     joined: bool = False
     #: Notes and text boxes, which follow it.
     after: list[FlowBlock] = field(default_factory=list)
 
     def block(self) -> FlowBlock | None:
-        text = "".join(self.parts).strip()
+        text = "".join(self.parts).replace(_SOFT_HYPHEN, "")
+        if "\n" in text:
+            text = _LINE_FEED.sub(" ", text)
+        text = text.replace(LINE_BREAK, "\n").strip()
         if not text:
             return None
-        if self.level:
-            return FlowBlock("heading", _BLANKS.sub(" ", text), self.level)
-        return FlowBlock("list_item" if self.listed else "paragraph", text)
+        level = self.style.level if self.level is None else self.level
+        if level:
+            return FlowBlock("heading", _BLANKS.sub(" ", text), level)
+        listed = self.style.listed if self.listed is None else self.listed
+        return FlowBlock("list_item" if listed else "paragraph", text)
 
 
 @dataclass(slots=True)
@@ -48,6 +60,7 @@ class Flow:
 
     is_cell: bool = False
     deleted: bool = False
+    spans: bool = False  # of a cell: more than one column
     blocks: list[FlowBlock] = field(default_factory=list)
     after: list[FlowBlock] = field(default_factory=list)
     _carried: Paragraph | None = None
@@ -86,7 +99,7 @@ class Flow:
 
 @dataclass(slots=True)
 class Row:
-    cells: list[str] = field(default_factory=list)
+    cells: list[Flow] = field(default_factory=list)
     deleted: bool = False
 
 
@@ -99,12 +112,21 @@ class Table:
     after: list[FlowBlock] = field(default_factory=list)
 
     def add(self, row: Row) -> None:
-        if row.deleted or not any(row.cells):
+        if row.deleted:
             return
-        nested = self.flow.is_cell
-        text = (", " if nested else " | ").join(cell for cell in row.cells if cell or not nested)
-        self.flow.blocks.append(FlowBlock("table_row", text, continued=self.rows > 0))
-        self.rows += 1
+        cells = [cell for cell in row.cells if not cell.deleted]
+        for cell in cells:
+            cell.finish()
+            self.after.extend(cell.after)
+        if len(row.cells) == len(cells) == 1 and len(cells[0].blocks) > 1 and not (cells[0].spans or self.flow.is_cell):
+            # A frame around a piece of the text.
+            self.flow.blocks.extend(cells[0].blocks)
+            return
+        nested, texts = self.flow.is_cell, [cell.text() for cell in cells]
+        text = (", " if nested else " | ").join(text for text in texts if text or not nested)
+        if any(texts):
+            self.flow.blocks.append(FlowBlock("table_row", text, continued=self.rows > 0))
+            self.rows += 1
 
     def finish(self) -> None:
         self.flow.follow(self.after)

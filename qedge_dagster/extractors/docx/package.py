@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import posixpath
 import zipfile
 import zlib
@@ -11,14 +12,15 @@ from typing import BinaryIO, NamedTuple, cast
 from urllib.parse import unquote
 
 from qedge_dagster.errors import QedgeError
-from qedge_dagster.extractors.docx.xml import attribute, parse
+from qedge_dagster.extractors.docx.xml import attribute, parse, shown
 
 __all__ = ["Package", "Relation"]
 
-# Real parts of this size do not shrink to a hundredth; bombs do, to a thousandth.
+# Large parts shrink to a hundredth, or two hundredth where all rows are alike; bombs to a thousandth.
 _MAX_BYTES = 256 * 1024 * 1024
 _FREE_BYTES = 16 * 1024 * 1024
-_MAX_RATIO = 200
+_MAX_RATIO = 400
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of Word; others expand in one piece
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 #: What an archive is that holds such an entry, and no Word document.
@@ -37,6 +39,7 @@ class Relation(NamedTuple):
 
     kind: str
     target: str
+    id: str = ""
 
 
 class Package:
@@ -46,7 +49,11 @@ class Package:
         try:
             self._archive = zipfile.ZipFile(stream)
         except _BROKEN as error:
-            raise QedgeError(6104, "the file is damaged or was cut off: it is no whole archive") from error
+            raise _no_whole_archive() from error
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a table of contents that points before the file
+                raise
+            raise _no_whole_archive() from error
         # Names of parts are compared without regard to case.
         self._entries = {_normal(entry.filename): entry for entry in self._archive.infolist()}
 
@@ -80,22 +87,26 @@ class Package:
         reader = _RelationReader(folder)
         with self.open(relations) as stream:
             parse(stream, reader, relations)
-        return reader.found
+        # A part is related once, however often and in whatever letters that is said.
+        once = {(relation.kind, _normal(relation.target), relation.id): relation for relation in reader.found}
+        return list(once.values())
 
     @contextmanager
     def open(self, part: str) -> Generator[BinaryIO]:
         """Raises `QedgeError` 6104 for a part that is missing, damaged, encrypted, or expands beyond all measure."""
         entry = self._entries.get(_normal(part))
         if entry is None:
-            raise QedgeError(6104, f"{part} is missing from the archive")
+            raise QedgeError(6104, f"{shown(part)} is missing from the archive")
         if entry.flag_bits & 1:
             raise QedgeError(6103, "the archive is encrypted")
+        if entry.compress_type not in _METHODS:
+            raise QedgeError(6104, f"{shown(part)} is compressed by a method that no Word document uses")
         limit = min(_MAX_BYTES, max(_FREE_BYTES, entry.compress_size * _MAX_RATIO))
         try:
             with self._archive.open(entry) as stream:
                 yield cast(BinaryIO, _Bounded(stream, part, limit))
         except _BROKEN as error:
-            raise QedgeError(6104, f"{part} is damaged") from error
+            raise QedgeError(6104, f"{shown(part)} is damaged") from error
 
 
 class _Bounded:
@@ -110,7 +121,9 @@ class _Bounded:
         data = self._stream.read(size)
         self._left -= len(data)
         if self._left < 0:
-            raise QedgeError(6104, f"{self._part} expands beyond all measure: refused, as it may be an archive bomb")
+            raise QedgeError(
+                6104, f"{shown(self._part)} expands beyond all measure: refused, as it may be an archive bomb"
+            )
         return data
 
 
@@ -123,13 +136,18 @@ class _RelationReader:
         kind, target = attribute(attributes, "Type"), attribute(attributes, "Target")
         if name.endswith(" Relationship") and kind and target and attribute(attributes, "TargetMode") != "External":
             path = posixpath.join("/", self._folder, unquote(target.replace("\\", "/")))
-            self.found.append(Relation(kind.rpartition("/")[2], posixpath.normpath(path).lstrip("/")))
+            name = posixpath.normpath(path).lstrip("/")
+            self.found.append(Relation(kind.rpartition("/")[2], name, attribute(attributes, "Id") or ""))
 
     def end(self, name: str) -> None:
         pass
 
     def characters(self, text: str) -> None:
         pass
+
+
+def _no_whole_archive() -> QedgeError:
+    return QedgeError(6104, "the file is damaged or was cut off: it is no whole archive")
 
 
 def _normal(name: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Mapping
-from typing import BinaryIO
+from io import BytesIO
 
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors.docx.opening import PLAIN_MAIN_PART
@@ -14,26 +15,31 @@ from qedge_dagster.extractors.docx.xml import parse
 __all__ = ["plain_paragraphs"]
 
 _PARAGRAPH_END = re.compile(r"\n\s*\n")
-#: What docx2txt reads.
-_READ = re.compile(r"word/(?:header|footer)\d*\.xml")
+_PIECE = 1024 * 1024
 
 
-def plain_paragraphs(package: Package, stream: BinaryIO) -> list[str]:
+def plain_paragraphs(package: Package, main: str) -> list[str]:
     """Raises `QedgeError` 6104 where docx2txt has no text either."""
     import docx2txt
 
-    # It reads parts whole, and whatever they declare: that they keep within bounds is seen before.
-    for part in package:
-        if part == PLAIN_MAIN_PART or _READ.match(part):
-            with package.open(part) as content:
-                parse(content, _Nothing(), part)
-    try:
-        stream.seek(0)
-        text = str(docx2txt.process(stream))
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:
-        raise QedgeError(6104, f"no text can be made out: {type(error).__name__}") from error
+    # It reads parts whole, by names as they are, and whatever they declare. So the main part is looked through within
+    # its bounds first, and then given to it alone.
+    with package.open(main) as content:
+        parse(content, _Nothing(), main)
+    with BytesIO() as alone:
+        with (
+            package.open(main) as content,
+            zipfile.ZipFile(alone, "w") as archive,
+            archive.open(PLAIN_MAIN_PART, "w", force_zip64=True) as copy,
+        ):
+            while piece := content.read(_PIECE):
+                copy.write(piece)
+        try:
+            text = str(docx2txt.process(alone))
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:
+            raise QedgeError(6104, f"no text can be made out: {type(error).__name__}") from error
     return [paragraph.strip() for paragraph in _PARAGRAPH_END.split(text) if paragraph.strip()]
 
 

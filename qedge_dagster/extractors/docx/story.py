@@ -6,21 +6,28 @@ is followed, however odd or deep, and without recursion.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from qedge_dagster.extractors.docx.flow import Flow, FlowBlock, Paragraph, Row, Table
+from qedge_dagster.extractors.docx.flow import LINE_BREAK, Flow, FlowBlock, Paragraph, Row, Table
+from qedge_dagster.extractors.docx.formulas import Formulas
 from qedge_dagster.extractors.docx.styles import FORMER_PROPERTIES, Styles, is_on, outline_level
-from qedge_dagster.extractors.docx.xml import attribute, math, named, word
+from qedge_dagster.extractors.docx.symbols import symbol
+from qedge_dagster.extractors.docx.xml import attribute, chart, diagram, drawing, math, named, word
 
 __all__ = ["Notes", "StoryOptions", "StoryReader"]
 
-#: Notes by the reference that calls them: ("footnote", id).
+#: Notes, and what is told in charts and diagrams, by what calls them: ("footnote", its id), ("graphic", its relation).
 Notes = dict[tuple[str, str], list[FlowBlock]]
 
-_PRIVATE_USE = range(0xE000, 0xF900)
+#: Tables within tables within tables: beyond this the inner ones are read as text of the cell they are in.
+_MAX_TABLES = 8
+_HEXADECIMAL = re.compile(r"[0-9A-Fa-f]{1,6}")
+_NUMBER = re.compile(r"[0-9]{1,4}")
+_VML = "urn:schemas-microsoft-com:vml "
 _COMPATIBILITY = "http://schemas.openxmlformats.org/markup-compatibility/2006 "
 
 
@@ -42,6 +49,8 @@ class StoryReader:
         self.found: Notes = {}
         #: What is not read, in words.
         self.missed: set[str] = set()
+        #: Whether there are pictures or drawings, of whatever kind.
+        self.pictures = False
 
         self._stack: list[Any] = []
         self._skipped = 0
@@ -53,7 +62,11 @@ class StoryReader:
         self._hidden = False  # by the properties of the run
         self._muted = 0  # deleted, or moved away
         self._codes: list[bool] = []  # of each open field, whether its code is being read rather than its result
-        self._in_text = False
+        self._withheld: list[str] = []  # text in the code of a field
+        self._choices: list[str] = []  # of a drop-down field
+        self._chosen = 0
+        self._tables = 0  # that are open
+        self._in_text = self._in_code = False
         self._amount = 0  # of what was added so far
         self._taken = False  # an alternative of this choice gave something
         self._reading: list[str] = []  # the characters that say how others are pronounced
@@ -80,6 +93,8 @@ class StoryReader:
     def characters(self, text: str) -> None:
         if self._in_text:
             self._add(text)
+        elif self._in_code:
+            self._withheld.append(text)
 
     def _add(self, text: str) -> None:
         if self._paragraph is not None:
@@ -90,7 +105,11 @@ class StoryReader:
     def _visible(self) -> bool:
         return not (self._muted or self._hidden or True in self._codes)
 
+    def _parts(self) -> list[str] | None:
+        return self._paragraph.parts if self._paragraph is not None and self._visible else None
+
     def _handlers(self) -> tuple[dict[str, Callable[[Mapping[str, str]], None]], dict[str, Callable[[], None]]]:
+        formulas = Formulas(self._parts)
         starts = {
             **named(dict.fromkeys((*_SKIPPED, *FORMER_PROPERTIES), self._skip)),
             **named({local: self._add_symbol(symbol) for local, symbol in _SYMBOLS.items()}),
@@ -108,17 +127,22 @@ class StoryReader:
                     "t": self._start_text,
                     "sym": self._symbol,
                     "fldChar": self._field,
+                    "listEntry": self._choice_of_field,
+                    "result": self._choice_made,
                     "del": self._start_deleted,
                     "moveFrom": self._start_deleted,
                     "tbl": self._start_table,
                     "tr": self._start_row,
                     "trPr": self._start_properties("row"),
                     "tc": self._start_cell,
+                    "hidden": self._hidden_row,
+                    "gridSpan": self._spanning_cell,
                     "tcPr": self._start_properties("cell"),
                     "cellDel": self._deleted_cell,
                     "txbxContent": self._start_box,
                     "footnoteReference": self._note_reference("footnote"),
                     "endnoteReference": self._note_reference("endnote"),
+                    **dict.fromkeys(("drawing", "pict", "object"), self._picture),
                     "ruby": self._start_ruby,
                     "rt": self._start_reading,
                     "altChunk": self._miss("an embedded file of another format"),
@@ -128,7 +152,13 @@ class StoryReader:
             **dict.fromkeys(math("r"), self._start_run),
             **dict.fromkeys(math("t"), self._start_text),
             **dict.fromkeys(math("ctrlPr"), self._skip),
-            **{name: self._add_symbol(sign) for local, sign in _MATH_SIGNS.items() for name in math(local)},
+            **formulas.starts(),
+            **dict.fromkeys(drawing("txBody"), self._start_box),
+            **dict.fromkeys(drawing("p"), self._start_paragraph),
+            **dict.fromkeys(drawing("t"), self._start_text),
+            **dict.fromkeys(drawing("br"), self._add_symbol(LINE_BREAK)),
+            **dict.fromkeys((*chart("chart"), *diagram("relIds")), self._graphic),
+            _VML + "textpath": self._word_art,
             _COMPATIBILITY + "AlternateContent": self._start_alternatives,
             _COMPATIBILITY + "Choice": self._start_choice,
             _COMPATIBILITY + "Fallback": self._start_choice,
@@ -151,6 +181,10 @@ class StoryReader:
             ),
             **dict.fromkeys(math("r"), self._end_run),
             **dict.fromkeys(math("t"), self._end_text),
+            **formulas.ends(),
+            **dict.fromkeys(drawing("txBody"), self._end_box),
+            **dict.fromkeys(drawing("p"), self._end_paragraph),
+            **dict.fromkeys(drawing("t"), self._end_text),
             _COMPATIBILITY + "AlternateContent": self._end_alternatives,
             _COMPATIBILITY + "Choice": self._end_choice,
             _COMPATIBILITY + "Fallback": self._end_choice,
@@ -172,18 +206,21 @@ class StoryReader:
 
     def _end_paragraph(self) -> None:
         paragraph, self._paragraph = self._paragraph, self._stack.pop()
-        # A code that has not ended by here may never do: better a piece of code than a lost text.
-        self._codes = [False] * len(self._codes)
+        if True in self._codes:
+            # A code that has not ended by here may never do: better a piece of code than a lost text.
+            self._codes = [False] * len(self._codes)
+            if paragraph is not None:
+                paragraph.parts += self._withheld
+            self._withheld = []
         if paragraph is not None:
             self._flow.add(paragraph)
 
     def _take_style(self, style_id: str | None) -> None:
         if self._paragraph is not None:
-            style = self._styles.paragraph(style_id)
-            self._paragraph.level, self._paragraph.listed, self._paragraph.hidden = style
+            self._paragraph.style = self._styles.paragraph(style_id)
 
     def _paragraph_style(self, attributes: Mapping[str, str]) -> None:
-        if self._properties == "paragraph":  # it comes first among them
+        if self._properties == "paragraph":
             self._take_style(attribute(attributes, "val"))
 
     def _outline(self, attributes: Mapping[str, str]) -> None:
@@ -199,7 +236,7 @@ class StoryReader:
 
     def _start_run(self, _: Mapping[str, str]) -> None:
         self._stack.append((self._hidden, self._start_missing_paragraph()))
-        self._hidden = self._of_run(self._paragraph is not None and self._paragraph.hidden)
+        self._hidden = self._of_run(self._paragraph is not None and self._paragraph.style.hidden)
 
     def _end_run(self) -> None:
         self._hidden, alone = self._stack.pop()
@@ -219,7 +256,7 @@ class StoryReader:
     def _run_style(self, attributes: Mapping[str, str]) -> None:
         if self._properties == "run" and self._styles.hides(attribute(attributes, "val") or ""):
             # Two styles that both hide, the paragraph's and its own, cancel each other out: so Word reads them.
-            self._hidden = self._of_run(not (self._paragraph is not None and self._paragraph.hidden))
+            self._hidden = self._of_run(not (self._paragraph is not None and self._paragraph.style.hidden))
 
     def _vanish(self, attributes: Mapping[str, str]) -> None:
         if self._properties == "run":
@@ -228,28 +265,24 @@ class StoryReader:
     def _start_text(self, _: Mapping[str, str]) -> None:
         self._stack.append(self._start_missing_paragraph())
         self._in_text = self._visible
+        self._in_code = True in self._codes and not (self._muted or self._hidden)
 
     def _end_text(self) -> None:
-        self._in_text = False
+        self._in_text = self._in_code = False
         if self._stack.pop():
             self._end_paragraph()
 
-    def _add_symbol(self, symbol: str) -> Callable[[Mapping[str, str]], None]:
+    def _add_symbol(self, text: str) -> Callable[[Mapping[str, str]], None]:
         def add(_: Mapping[str, str]) -> None:
             if self._visible:
-                self._add(symbol)
+                self._add(text)
 
         return add
 
     def _symbol(self, attributes: Mapping[str, str]) -> None:
-        """A character by its number; those of private use mean something in their font alone."""
-        try:
-            code = int(attribute(attributes, "char") or "", 16)
-            symbol = chr(code)
-        except (ValueError, OverflowError):
-            return
-        if self._visible and code not in _PRIVATE_USE and symbol.isprintable():
-            self._add(symbol)
+        code = attribute(attributes, "char") or ""
+        if self._visible and _HEXADECIMAL.fullmatch(code):
+            self._add(symbol(attribute(attributes, "font") or "", int(code, 16)))
 
     def _start_ruby(self, _: Mapping[str, str]) -> None:
         self._stack.append(self._reading)
@@ -276,7 +309,19 @@ class StoryReader:
         elif kind == "separate" and self._codes:
             self._codes[-1] = False
         elif kind == "end" and self._codes:
-            self._codes.pop()
+            without_result = self._codes.pop()
+            if without_result and self._visible and self._chosen < len(self._choices):
+                self._add(self._choices[self._chosen])
+            self._choices, self._chosen = [], 0
+        if True not in self._codes:
+            self._withheld = []
+
+    def _choice_of_field(self, attributes: Mapping[str, str]) -> None:
+        self._choices.append(attribute(attributes, "val") or "")
+
+    def _choice_made(self, attributes: Mapping[str, str]) -> None:
+        number = attribute(attributes, "val") or ""
+        self._chosen = int(number) if _NUMBER.fullmatch(number) else 0
 
     def _start_deleted(self, _: Mapping[str, str]) -> None:
         if self._properties == "mark" and self._paragraph is not None:
@@ -330,11 +375,13 @@ class StoryReader:
         self._flow.finish()
         self._stack.append((self._table, self._row, self._paragraph))
         self._table, self._row, self._paragraph = Table(self._flow), None, None
+        self._tables += 1
 
     def _end_table(self) -> None:
         if self._table is not None:
             self._table.finish()
         self._table, self._row, self._paragraph = self._stack.pop()
+        self._tables -= 1
 
     def _start_row(self, _: Mapping[str, str]) -> None:
         self._stack.append(self._row)
@@ -347,16 +394,25 @@ class StoryReader:
 
     def _start_cell(self, _: Mapping[str, str]) -> None:
         self._stack.append(self._flow)
-        self._flow = Flow(is_cell=True)
+        if self._tables <= _MAX_TABLES:
+            self._flow = Flow(is_cell=True)
 
     def _end_cell(self) -> None:
         cell, self._flow = self._flow, self._stack.pop()
-        text = cell.text()
+        if cell is self._flow:
+            return
         if self._table is None or self._row is None:
-            self._flow.follow([*cell.blocks, *cell.after])
-        elif not cell.deleted:
-            self._row.cells.append(text)
-            self._table.after.extend(cell.after)
+            self._flow.follow([*cell.finish(), *cell.after])
+        else:
+            self._row.cells.append(cell)
+
+    def _hidden_row(self, attributes: Mapping[str, str]) -> None:
+        if self._properties == "row" and self._row is not None and not self._options.hidden_text:
+            self._row.deleted = self._row.deleted or is_on(attribute(attributes, "val"))
+
+    def _spanning_cell(self, attributes: Mapping[str, str]) -> None:
+        if self._properties == "cell":
+            self._flow.spans = attribute(attributes, "val") not in (None, "1")
 
     def _deleted_cell(self, _: Mapping[str, str]) -> None:
         if self._properties == "cell":
@@ -384,6 +440,23 @@ class StoryReader:
 
         return call
 
+    def _graphic(self, attributes: Mapping[str, str]) -> None:
+        """A chart, or the data of a diagram: in a part of its own."""
+        relation = attribute(attributes, "id") or attribute(attributes, "dm") or ""
+        told = self._notes.pop(("graphic", relation), ())
+        if told and self._visible and self._paragraph is not None and self._options.text_boxes:
+            self._amount += 1
+            self._paragraph.after.extend(told)
+
+    def _word_art(self, attributes: Mapping[str, str]) -> None:
+        text = (attribute(attributes, "string") or "").strip()
+        if text and self._visible and self._paragraph is not None and self._options.text_boxes:
+            self._amount += 1
+            self._paragraph.after.append(FlowBlock("paragraph", text))
+
+    def _picture(self, _: Mapping[str, str]) -> None:
+        self.pictures = True
+
     def _start_note(self, attributes: Mapping[str, str]) -> None:
         kind = attribute(attributes, "type")
         if kind not in (None, "normal"):  # the lines that separate them
@@ -398,11 +471,13 @@ class StoryReader:
 
     def _enter(self) -> None:
         """Begin a story within the story."""
-        outer = (self._flow, self._table, self._row, self._paragraph, self._properties, self._hidden, self._codes)
-        self._stack.append(outer)
+        self._stack.append(self._context())
         self._flow, self._codes = Flow(), []
         self._table = self._row = self._paragraph = None
-        self._properties, self._hidden, self._in_text = "", False, False
+        self._properties, self._hidden, self._in_text, self._in_code = "", False, False, False
+
+    def _context(self) -> tuple[Any, ...]:
+        return (self._flow, self._table, self._row, self._paragraph, self._properties, self._hidden, self._codes)
 
     def _leave(self) -> list[FlowBlock]:
         """Its blocks; a heading in it is none of the document."""
@@ -424,10 +499,6 @@ _SKIPPED = ("sectPr", "sdtPr", "sdtEndPr", "tabs", "tblPr", "tblGrid")
 
 _SYMBOLS = {
     **dict.fromkeys(("tab", "ptab"), "\t"),
-    **dict.fromkeys(("br", "cr"), "\n"),
+    **dict.fromkeys(("br", "cr"), LINE_BREAK),
     "noBreakHyphen": "-",  # as it is typed in a search
-    "softHyphen": "",
 }
-
-#: Between the parts of a formula, where the eye sees a place and not a sign.
-_MATH_SIGNS = {"den": "/", "sub": "_", "sup": "^"}

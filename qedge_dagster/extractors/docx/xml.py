@@ -8,20 +8,26 @@ from xml.parsers import expat
 
 from qedge_dagster.errors import QedgeError
 
-__all__ = ["PartReader", "UnexpectedRoot", "attribute", "math", "named", "parse", "word"]
+__all__ = [
+    "PartReader",
+    "UnexpectedRoot",
+    "attribute",
+    "chart",
+    "diagram",
+    "drawing",
+    "math",
+    "named",
+    "parse",
+    "shown",
+    "word",
+]
 
 _PIECE = 64 * 1024
 _SEPARATOR = " "
+_SHOWN = 80
 # The first two by the standard; the others have been seen.
 _ENCODINGS = frozenset({"utf-8", "utf-16", "us-ascii", "iso-8859-1", "windows-1252"})
-_WORD = (
-    "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
-    "http://purl.oclc.org/ooxml/wordprocessingml/main",  # Strict
-)
-_MATH = (
-    "http://schemas.openxmlformats.org/officeDocument/2006/math",
-    "http://purl.oclc.org/ooxml/officeDocument/math",
-)
+_TRANSITIONAL, _STRICT = "http://schemas.openxmlformats.org/", "http://purl.oclc.org/ooxml/"
 
 
 class PartReader(Protocol):
@@ -44,13 +50,30 @@ def named(elements: Mapping[str, _Value]) -> dict[str, _Value]:
     return {name: value for local, value in elements.items() for name in word(local)}
 
 
-def word(local: str) -> tuple[str, ...]:
-    """The names of a WordprocessingML element, in each form of the format."""
-    return tuple(uri + _SEPARATOR + local for uri in _WORD)
+def word(local: str) -> tuple[str, str]:
+    """The names of a WordprocessingML element, in both forms of the format."""
+    return _names("wordprocessingml", "main", local)
 
 
-def math(local: str) -> tuple[str, ...]:
-    return tuple(uri + _SEPARATOR + local for uri in _MATH)
+def math(local: str) -> tuple[str, str]:
+    return _names("officeDocument", "math", local)
+
+
+def drawing(local: str) -> tuple[str, str]:
+    return _names("drawingml", "main", local)
+
+
+def chart(local: str) -> tuple[str, str]:
+    return _names("drawingml", "chart", local)
+
+
+def diagram(local: str) -> tuple[str, str]:
+    return _names("drawingml", "diagram", local)
+
+
+def _names(family: str, part: str, local: str) -> tuple[str, str]:
+    name = part + _SEPARATOR + local
+    return f"{_TRANSITIONAL}{family}/2006/{name}", f"{_STRICT}{family}/{name}"
 
 
 def attribute(attributes: Mapping[str, str], local: str) -> str | None:
@@ -61,6 +84,12 @@ def attribute(attributes: Mapping[str, str], local: str) -> str | None:
     return None
 
 
+def shown(part: str) -> str:
+    """The name of a part for a message: a file may call its parts anything."""
+    text = "".join(character if character.isprintable() else "\ufffd" for character in part)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+
+
 def parse(stream: BinaryIO, reader: PartReader, part: str, roots: Collection[str] = (), piece: int = _PIECE) -> None:
     """Raises `QedgeError` 6104 for what is not well-formed or brings a document type, `UnexpectedRoot` for another root
     than `roots`."""
@@ -68,11 +97,11 @@ def parse(stream: BinaryIO, reader: PartReader, part: str, roots: Collection[str
     parser.buffer_text = True
 
     def refuse(*_: object) -> NoReturn:
-        raise QedgeError(6104, f"{part} has a document type, as no Word document has: it may be a trap")
+        raise QedgeError(6104, f"{shown(part)} has a document type, as no Word document has: it may be a trap")
 
     def declaration(_version: str, encoding: str | None, _standalone: int) -> None:
         if encoding is not None and encoding.lower() not in _ENCODINGS:
-            raise QedgeError(6104, f"{part} says that it is in an encoding that no Word document is in")
+            raise QedgeError(6104, f"{shown(part)} is in another encoding than UTF-8 and UTF-16")
 
     def root(name: str, attributes: dict[str, str]) -> None:
         if roots and name not in roots:
@@ -90,4 +119,5 @@ def parse(stream: BinaryIO, reader: PartReader, part: str, roots: Collection[str
             parser.Parse(data, False)
         parser.Parse(b"", True)
     except expat.ExpatError as error:
-        raise QedgeError(6104, f"{part} is damaged: {expat.ErrorString(error.code)} in line {error.lineno}") from error
+        what = expat.ErrorString(error.code)
+        raise QedgeError(6104, f"{shown(part)} is damaged: {what} in line {error.lineno}") from error

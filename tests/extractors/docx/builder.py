@@ -34,6 +34,9 @@ def part(root: str, inside: str, *, strict: bool = False) -> str:
         ),
         ("m", f"{_STRICT}officeDocument/math" if strict else f"{_TRANSITIONAL}officeDocument/2006/math"),
         ("mc", f"{_TRANSITIONAL}markup-compatibility/2006"),
+        ("a", f"{_STRICT}drawingml/main" if strict else f"{_TRANSITIONAL}drawingml/2006/main"),
+        ("c", f"{_STRICT}drawingml/chart" if strict else f"{_TRANSITIONAL}drawingml/2006/chart"),
+        ("dgm", f"{_STRICT}drawingml/diagram" if strict else f"{_TRANSITIONAL}drawingml/2006/diagram"),
         ("wps", "http://schemas.microsoft.com/office/word/2010/wordprocessingShape"),
         ("v", "urn:schemas-microsoft-com:vml"),
     )

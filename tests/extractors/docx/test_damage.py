@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from io import BytesIO
+from urllib.parse import quote
 
 import pytest
 
@@ -65,7 +67,7 @@ def test_old_documents_have_a_remedy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("root", "words"), [("workbook", "an Excel workbook"), ("glossaryDocument", "another kind (glossaryDocument)")]
+    ("root", "words"), [("workbook", "an Excel workbook"), ("glossaryDocument", "XML of another kind")]
 )
 def test_a_main_part_of_another_kind(root: str, words: str) -> None:
     """The root of the part that the package names as its document must be one of Word's."""
@@ -207,10 +209,55 @@ def test_a_structure_that_cannot_be_walked(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_plain_text_is_as_careful() -> None:
-    """What the other reader would expand is refused there, too."""
-    bomb = part("header", " " * (64 << 20))
-    refusal = _refusal(archive({"word/document.xml": part("document", _BODY), "word/header1.xml": bomb}))
-    assert (refusal.code, "expands beyond all measure" in refusal.message) == (6104, True)
-    trap = '<!DOCTYPE x [<!ENTITY a "ha">]><x>&a;</x>'
-    refusal = _refusal(archive({"word/document.xml": part("document", _BODY), "word/footer1.xml": trap}))
-    assert (refusal.code, "document type" in refusal.message) == (6104, True)
+    """The other reader is given the part that was looked through, and no other, whatever the parts are called."""
+    trap = part("document", _BODY).replace("<w:document", '<!DOCTYPE x [<!ENTITY a "expanded">]><w:document')
+    trap = trap.replace("Found.", "&a;")
+    sound = part("document", _BODY)
+    for name in ("/word/document.xml", "word/header1_xml", "word/footer1.xml"):
+        assert extract(archive({name: trap, "word/Document.XML": sound})).text == "Found."
+    assert _outcome(archive({"word/document.xml": trap})) == 6104
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_methods_of_compression(method: int) -> None:
+    """Those that expand in one piece are refused, and not tried."""
+    content = BytesIO()
+    with zipfile.ZipFile(content, "w", method) as file:
+        file.writestr("word/document.xml", part("document", _BODY))
+    refusal = _refusal(content.getvalue())
+    assert (refusal.code, "compressed by a method" in refusal.message) == (6104, True)
+
+
+def test_damaged_relations() -> None:
+    """Without the relations of the document, its text is there still."""
+    lines = shown(extract(build(_BODY, more={"word/_rels/document.xml.rels": "<Relationships"})))
+    assert lines[0] == "paragraph: Found."
+    assert lines[1].startswith("warning: read without styles, notes")
+
+
+def test_names_of_parts_in_messages() -> None:
+    """A part may be called anything: what cannot be shown is not, nor is a name without end; and it is read once."""
+    names = ["a\x1b[31m" + "b" * 10_000, *("sTyLeS.xml" if n % 2 else "styles.XML" for n in range(50))]
+    entries = "".join(
+        f'<Relationship Id="r{n}" Type="http://x/header" Target="{quote(name)}"/>' for n, name in enumerate(names)
+    )
+    relations = (
+        f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{entries}</Relationships>'
+    )
+    document = extract(build(_BODY, more={"word/_rels/document.xml.rels": relations}), headers_footers=True)
+    assert all(warning.isprintable() and len(warning) < 200 for warning in document.warnings)
+    assert 2 <= len(document.warnings) <= len(names)
+
+
+def test_no_content_in_messages() -> None:
+    """The name of an unknown root may be content."""
+    refusal = _refusal(build(_BODY, more={"word/document.xml": '<Secret xmlns="x"/>'}))
+    assert "Secret" not in refusal.message
+
+
+def test_nested_tables_are_linear() -> None:
+    """Beyond some depth, tables within tables are text of the cell they are in: none of it is lost."""
+    opened, closed = "<w:tbl><w:tr><w:tc>", "</w:tc></w:tr></w:tbl>"
+    body = "".join(f"{opened}<w:p><w:r><w:t>t{n}</w:t></w:r></w:p>" for n in range(3000)) + closed * 3000
+    text = extract(build(body)).text
+    assert re.findall(r"t(\d+)", text) == [str(n) for n in range(3000)]

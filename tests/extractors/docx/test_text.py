@@ -9,7 +9,7 @@ import pytest
 from qedge_dagster.documents import ExtractedDocument
 from qedge_dagster.extractors import DocxExtractor, fingerprint
 from tests.chunking.support import chunk
-from tests.extractors.docx.builder import FIXTURES, build, extract, read_fixture, shown
+from tests.extractors.docx.builder import FIXTURES, build, extract, part, read_fixture, shown
 
 _BODY = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"
 
@@ -33,7 +33,7 @@ def test_blocks_cover_the_text() -> None:
     _check_blocks(document)
     assert "Ship | Port\nAda | Old Haven\n" in document.text
     assert "Both\n\nBetween.\n\nOuter" in document.text
-    assert document.text.endswith("Beside\n\nx\ny")
+    assert document.text.endswith("in, it\n\nx\ny")
 
 
 def test_header_of_a_table_is_repeated() -> None:
@@ -78,6 +78,8 @@ def test_hidden_text_on_request() -> None:
         "paragraph: A secret.",
         "paragraph: No secret.",
         "paragraph: Only the mark at the end is hidden.",
+        "table_row: hidden row",
+        "table_row: shown row",
     ]
 
 
@@ -139,6 +141,43 @@ def test_encodings_of_parts(encoding: str) -> None:
         "<w:p><w:r><w:t>Ünter</w:t></w:r></w:p></w:body></w:document>"
     )
     assert extract(build("", more={"word/document.xml": source.encode(encoding)})).text == "Ünter"
+
+
+def test_charts_and_diagrams() -> None:
+    """What is told in parts of their own follows the paragraph that shows it, once."""
+    kinds = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/"
+    relations = (
+        '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+        f'<Relationship Id="rId1" Type="{kinds}chart" Target="charts/chart1.xml"/>'
+        f'<Relationship Id="rId2" Type="{kinds}diagramData" Target="diagrams/data1.xml"/></Relationships>'
+    )
+    values = "<c:strCache><c:pt><c:v>{}</c:v></c:pt><c:pt><c:v>{}</c:v></c:pt></c:strCache>"
+    graph = (
+        "<c:title><a:p><a:r><a:t>Ships</a:t></a:r><a:r><a:t> a year</a:t></a:r></a:p></c:title>"
+        + values.format("May", "June")
+        + "<c:numCache><c:pt><c:v>4711</c:v></c:pt></c:numCache>"
+        + values.format("May", "July")
+    )
+    data = "<dgm:t><a:p><a:r><a:t>First keep watch</a:t></a:r></a:p></dgm:t>"
+    parts = {
+        "word/_rels/document.xml.rels": relations,
+        "word/charts/chart1.xml": part("document", graph).replace("w:document", "c:chartSpace"),
+        "word/diagrams/data1.xml": part("document", data).replace("w:document", "dgm:dataModel"),
+    }
+    drawn = "<w:p><w:r><w:t>{}</w:t><w:drawing>{}</w:drawing></w:r></w:p>"
+    body = drawn.format("A chart:", '<c:chart r:id="rId1"/>') + drawn.format("A diagram:", '<dgm:relIds r:dm="rId2"/>')
+    assert shown(extract(build(body, more=parts))) == [
+        "paragraph: A chart:",
+        "paragraph: Ships a year⏎May⏎June⏎July",
+        "paragraph: A diagram:",
+        "paragraph: First keep watch",
+    ]
+
+
+def test_pictures_alone() -> None:
+    """A document of pictures has no text layer, as a scanned PDF has none."""
+    assert not extract(build("<w:p><w:r><w:drawing/></w:r></w:p>")).has_text_layer
+    assert extract(build("<w:p><w:r><w:drawing/><w:t>text</w:t></w:r></w:p>")).has_text_layer
 
 
 def test_empty() -> None:
