@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 import apsw
 
+from qedge_dagster.collection.faults import database_error
 from qedge_dagster.errors import QedgeError
 
 __all__ = ["Database", "Synchronous"]
@@ -48,6 +50,8 @@ class Database:
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         if read_only and not self.path.is_file():
             raise QedgeError(6002, f"there is no database at {self.path}")
+        if not read_only and self.path.is_file():
+            _make_writable(self.path)
         try:
             # Absolute, since SQLite gives a meaning of its own to names such as ":memory:".
             self.connection = apsw.Connection(str(self.path.absolute()), flags=flags)
@@ -65,7 +69,7 @@ class Database:
         except apsw.NotADBError as error:
             raise QedgeError(6204, f"{self.path} is not an SQLite database") from error
         except apsw.CorruptError as error:
-            raise QedgeError(6204, f"{self.path} is damaged: {error}") from error
+            raise database_error(error, self.path) from error
         except apsw.ReadOnlyError as error:
             raise QedgeError(
                 6002,
@@ -76,6 +80,9 @@ class Database:
             raise QedgeError(6002, f"{self.path} cannot be opened: {error}") from error
         except apsw.ExtensionLoadingError as error:
             raise QedgeError(6002, f"sqlite-vec cannot be loaded: {error}") from error
+        except apsw.Error as error:
+            raise database_error(error, self.path) from error
+        self._identity = self._look()
 
     def enable_wal(self) -> None:
         """Readers never block the writer, nor the writer readers. Persistent in the file."""
@@ -100,6 +107,7 @@ class Database:
         """
         with self._transaction("BEGIN IMMEDIATE"):
             yield
+            self._check_in_place()
 
     @contextmanager
     def snapshot(self) -> Generator[None, None, None]:
@@ -118,5 +126,39 @@ class Database:
                 self.connection.execute("ROLLBACK")
             raise
 
+    def _look(self) -> tuple[int, int] | None:
+        """By what the file is told from another one of its name; None if it is gone."""
+        try:
+            facts = os.stat(self.path)
+        except OSError:
+            return None
+        return facts.st_dev, facts.st_ino
+
+    def _check_in_place(self) -> None:
+        """SQLite goes on writing into a file that was deleted, and all of it would be lost when it is closed."""
+        if self._look() != self._identity:
+            raise QedgeError(
+                6205,
+                f"{self.path} was deleted, moved or replaced while it was written to",
+                remedy="put the file back, or let the next run make it anew",
+            )
+
     def close(self) -> None:
         self.connection.close()
+
+
+def _make_writable(path: Path) -> None:
+    """Refuse a file that may not be written to before SQLite opens it, which would leave -wal and -shm files that are
+    read-only too. Where a reader has left such files, they get the database's mode."""
+    for file in (path, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))):
+        if file.exists() and not os.access(file, os.W_OK):
+            if file is not path:
+                with suppress(OSError):
+                    file.chmod(path.stat().st_mode & 0o777)
+                    if os.access(file, os.W_OK):
+                        continue
+            raise QedgeError(
+                6205,
+                f"{file} is read-only",
+                remedy=f"let {file.name} be written to, for example with chmod u+w, then run again",
+            )

@@ -13,9 +13,10 @@ import apsw
 from qedge_dagster.artifacts.files import StagePaths
 from qedge_dagster.artifacts.sink import ArtifactSink
 from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.faults import database_error, is_of_the_machine
 from qedge_dagster.collection.writer import ChunkRow, CollectionWriter, VectorsMissing
 from qedge_dagster.documents import ExtractedDocument
-from qedge_dagster.errors import SETTLED_CODES, Failure, QedgeError
+from qedge_dagster.errors import CATALOGUE, SETTLED_CODES, Failure, QedgeError
 from qedge_dagster.extractors.base import Extractor, fingerprint
 from qedge_dagster.hashing import hash_fields
 from qedge_dagster.pipeline.diff import ChunkDiff, diff_chunks, identify, stage_versions
@@ -110,16 +111,16 @@ class DocumentProcessor:
                 return
             yield from self._index(work)
         except QedgeError as error:
-            if error.code < 6050 or error.code == 6205:
+            if error.code < 6050 or error.code in (6204, 6205):
                 raise
             yield self._record_failure(work, error.failure())
         except UnicodeEncodeError:
             failure = Failure(6104, "the text holds lone surrogates, which no encoding can store")
             yield self._record_failure(work, failure)
-        except apsw.BusyError as error:
-            raise QedgeError(6205, f"another program holds the database: {error}") from error
         except apsw.Error as error:
-            yield self._record_failure(work, Failure(6207, f"{type(error).__name__}: {error}"))
+            if is_of_the_machine(error):
+                raise database_error(error, self._database.path) from error
+            yield self._record_failure(work, Failure(6207, f"{type(error).__name__}: {error}", CATALOGUE[6207].remedy))
         except Stopped:
             raise
         except Exception as error:
@@ -316,7 +317,7 @@ class DocumentProcessor:
                 with self._database.atomic():
                     self._state.put_document(self._source_id, row)
             except apsw.Error as error:
-                raise QedgeError(6205, f"the state could not be written: {error} (after {failure.code})") from error
+                raise database_error(error, self._database.path) from error
         return DocumentFailed(self._result(work, status, failure=failure), failure, work.source_hash)
 
     def _state_row(

@@ -15,6 +15,7 @@ from qedge_dagster.artifacts.files import ArtifactFolder
 from qedge_dagster.artifacts.sink import ArtifactSink
 from qedge_dagster.collection import Collection
 from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.faults import database_error
 from qedge_dagster.collection.schema import check_file, create, read_spec
 from qedge_dagster.collection.writer import CollectionWriter
 from qedge_dagster.embedding import default_embedder
@@ -182,12 +183,13 @@ class IngestionPipeline:
 
     @contextmanager
     def _exclusive(self, source_id: str, lock_wait: float = 0.0) -> Generator[None, None, None]:
-        """Hold the lock of a run. What SQLite raises outside of the run's own care is 6205 (busy, full, read-only)."""
+        """Hold the lock of a run. What SQLite raises outside of the run's own care is 6204 (damaged) or 6205 (busy, full,
+        read-only)."""
         with run_lock(self._database.path, self._state, source_id, wait_seconds=lock_wait):
             try:
                 yield
             except apsw.Error as error:
-                raise QedgeError(6205, f"{self._database.path}: {error}") from error
+                raise database_error(error, self._database.path) from error
 
     def _prepare(self, stages: Stages, *, rebuild: bool) -> StateStore:
         """Make the collection ready for this model. Returns the state that the run writes to: the collection's own, or
