@@ -93,6 +93,9 @@ class IngestionPipeline:
         try:
             if read_spec(database, collection) is not None and not check_file(database):
                 raise QedgeError(6201, f"collection {collection} exists, but the file holds no ingestion state")
+        except apsw.Error as error:
+            database.close()
+            raise database_error(error, database.path) from error
         except BaseException:
             database.close()
             raise
