@@ -54,7 +54,7 @@ def _of_sqlite(error: Exception | Failure) -> Failure | None:
 
     from qedge_dagster.collection.faults import database_error, is_of_the_machine
 
-    if isinstance(error, apsw.Error) and (is_of_the_machine(error) or isinstance(error, apsw.IOError)):
+    if isinstance(error, apsw.Error) and is_of_the_machine(error):
         return database_error(error, "the database").failure()
     return None
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 import apsw
 
-from qedge_dagster.collection.faults import database_error
+from qedge_dagster.collection.faults import database_error, is_of_the_machine
 from qedge_dagster.errors import QedgeError
 
 __all__ = ["Database", "Synchronous"]
@@ -125,6 +125,22 @@ class Database:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             raise
+
+    def fault(self, error: apsw.Error) -> QedgeError | None:
+        """What to end a run with because of `error`; None if it is of a document alone.
+
+        sqlite-vec reports in words of its own what it meets in a damaged file, so for its errors the file is read.
+        """
+        if is_of_the_machine(error):
+            return database_error(error, self.path)
+        if isinstance(error, apsw.SQLError):
+            try:
+                problem = self.connection.pragma("quick_check", 1)
+            except apsw.Error as found:
+                return database_error(found, self.path)
+            if problem != "ok":
+                return QedgeError(6204, f"{self.path} is damaged: {error}")
+        return None
 
     def _look(self) -> tuple[int, int] | None:
         """By what the file is told from another one of its name; None if it is gone."""

@@ -12,12 +12,16 @@ __all__ = ["database_error", "is_of_the_machine"]
 
 _OF_THE_MACHINE = (
     *(apsw.CorruptError, apsw.NotADBError, apsw.FullError, apsw.BusyError, apsw.LockedError),
-    *(apsw.ReadOnlyError, apsw.CantOpenError),
+    *(apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.NoMemError, apsw.ProtocolError, apsw.PermissionsError),
 )
 
 
 def is_of_the_machine(error: apsw.Error) -> bool:
-    """Whether the fault is of the file, the disk or another program, so that the next document would meet it too."""
+    """Whether the fault is of the file, the disk or another program, so that the next document would meet it too.
+
+    The connection must not write on, whether the fault lasts or not: after an input error FTS5 keeps what it had in
+    memory through the rollback, and the next transaction would write a full-text index that is out of step.
+    """
     return isinstance(error, _OF_THE_MACHINE)
 
 

@@ -13,7 +13,7 @@ import apsw
 from qedge_dagster.artifacts.files import StagePaths
 from qedge_dagster.artifacts.sink import ArtifactSink
 from qedge_dagster.collection.connection import Database
-from qedge_dagster.collection.faults import database_error, is_of_the_machine
+from qedge_dagster.collection.faults import database_error
 from qedge_dagster.collection.writer import ChunkRow, CollectionWriter, VectorsMissing
 from qedge_dagster.documents import ExtractedDocument
 from qedge_dagster.errors import CATALOGUE, SETTLED_CODES, Failure, QedgeError
@@ -118,8 +118,8 @@ class DocumentProcessor:
             failure = Failure(6104, "the text holds lone surrogates, which no encoding can store")
             yield self._record_failure(work, failure)
         except apsw.Error as error:
-            if is_of_the_machine(error):
-                raise database_error(error, self._database.path) from error
+            if (fault := self._database.fault(error)) is not None:
+                raise fault from error
             yield self._record_failure(work, Failure(6207, f"{type(error).__name__}: {error}", CATALOGUE[6207].remedy))
         except Stopped:
             raise

@@ -282,7 +282,8 @@ class Run:
         except QedgeError as error:
             outcome, failure = "failed", error.failure()
         except apsw.Error as error:
-            outcome, failure = "failed", database_error(error, self._database.path).failure()
+            fault = self._database.fault(error) or database_error(error, self._database.path)
+            outcome, failure = "failed", fault.failure()
         except BaseException as error:
             # The consumer has stopped consuming, an interrupt, or a fault of ours: recorded, and passed on.
             cancelled = not isinstance(error, Exception)
