@@ -138,7 +138,8 @@ class IngestionPipeline:
 
     def events(self, source: Source, options: RunOptions, *, lock_wait: float = 0.0) -> Generator[Event, None, None]:
         """The run as it happens, `RunStarted` to `RunFinished`. A consumer that stops consuming has stopped the run, at
-        a committed boundary. `lock_wait` is how many seconds to wait for an active run to end. Raises as `run`."""
+        a committed boundary; one that throws an exception in has failed it. `lock_wait` is how many seconds to wait for
+        an active run to end. Raises as `run`."""
         source_id = check_id(source.source_id, "source id")
         if options.rebuild and isinstance(source, SelectedDocuments):
             raise QedgeError(6005, "a rebuild takes every document of its source, not selected ones")
@@ -146,10 +147,14 @@ class IngestionPipeline:
         with self._exclusive(source_id, lock_wait), closing(stages.extraction):
             state = self._prepare(stages, rebuild=options.rebuild)
             run = self._new_run(state, source_id, stages.recipe.hash(), options.budget)
-            for event in run.ingest(source, stages, options):
+            events = run.ingest(source, stages, options)
+            for event in events:
                 if isinstance(event, RunFinished) and state is not self._state and event.result.outcome == "completed":
                     event = self._finish_rebuild(event, stages, state, source_id, run.saw_everything)
-                yield event
+                try:
+                    yield event
+                except Exception as error:  # thrown in by the consumer: its fault is the run's end
+                    events.throw(error)
 
     def prune(self, source: Source, *, allow_empty: bool = False) -> RunResult:
         """Remove the documents that the source no longer holds, without reading any."""
