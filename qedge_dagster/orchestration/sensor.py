@@ -24,6 +24,7 @@ from qedge_dagster.orchestration.abandoned import fail_abandoned_runs
 from qedge_dagster.orchestration.damage import known_damage
 from qedge_dagster.orchestration.jobs import ingest_op_name
 from qedge_dagster.orchestration.partitions import add_partitions, delete_partitions, partition_key_of
+from qedge_dagster.orchestration.presence import end_dead_runs
 from qedge_dagster.orchestration.resource import IngestionResource, ingestion_of
 from qedge_dagster.orchestration.target import IngestionTarget
 from qedge_dagster.pipeline.lock import is_locked
@@ -72,6 +73,7 @@ def build_reindex_sensor(
         ingestion = ingestion_of(context, target)
         if _is_locked(target, ingestion):
             return SkipReason(_ACTIVE)
+        end_dead_runs(context.instance)
         context.update_cursor(fail_abandoned_runs(context.instance, target, context.cursor))
         if context.instance.get_runs_count(RunsFilter(tags=target.run_tags, statuses=_UNFINISHED)):
             return SkipReason(_ACTIVE)

@@ -300,6 +300,7 @@ class DocumentProcessor:
             self._writer.repair(diff.repaired)
             self._state.put_document(self._source_id, row)
             self._state.put_versions(self._source_id, work.item.document_id, versions)
+            self._state.count_in_run(self._run_id, indexed=1, added=len(diff.added), removed=len(diff.removed))
 
     # outcomes
 

@@ -256,6 +256,7 @@ class Run:
                         count = self._writer.delete_document(self._source_id, document_id)
                         self._state.delete_document(self._source_id, document_id)
                         removed.append(DocumentRemoved(document_id, count))
+                self._state.count_in_run(self.run_id, removed=sum(event.chunks_removed for event in removed))
             if self._artifacts is not None:
                 for document_id in batch:
                     self._artifacts.discard(self._source_id, document_id, versions[document_id])
