@@ -191,8 +191,8 @@ class IngestionPipeline:
 
     @contextmanager
     def _exclusive(self, source_id: str, lock_wait: float = 0.0) -> Generator[None, None, None]:
-        """Hold the lock of a run. What SQLite raises outside of the run's own care is 6204 (damaged) or 6205 (busy, full,
-        read-only)."""
+        """Hold the lock of a run. What SQLite raises outside of the run's own care is 6204 (damage) or 6205 (a full
+        disk, another writer, a read-only file)."""
         with run_lock(self._database.path, self._state, source_id, wait_seconds=lock_wait):
             try:
                 yield

@@ -41,7 +41,7 @@ class Scene:
 
 
 def _edition(docs: Path, number: int) -> Path:
-    """Of three documents one changes by half, one has a paragraph more at its top, one stays; one comes and one goes."""
+    """Of three documents one changes by half, one grows at its top, one stays; one comes and one goes."""
     return write(
         docs,
         {
@@ -59,11 +59,11 @@ def run(
     *,
     synchronous: Synchronous = "normal",
     on_event: Callable[[Event], None] | None = None,
+    seconds_per_call: float = 0.0,
 ) -> RunResult:
     options = IngestionOptions(chunking=_CHUNKING, write_batch_size=_WINDOW, synchronous=synchronous)
-    return ingest(
-        database, FolderSource(docs, source_id="s"), CountingEmbedder(), options=options, on_event=on_event
-    )
+    embedder = CountingEmbedder(seconds_per_call=seconds_per_call)
+    return ingest(database, FolderSource(docs, source_id="s"), embedder, options=options, on_event=on_event)
 
 
 def by_document(database: Path) -> Rows:

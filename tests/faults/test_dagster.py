@@ -22,7 +22,7 @@ def location(tmp_path: Path) -> Iterator[Location]:
         yield location
 
 
-def metadata(location: Location, result: dg.ExecuteInProcessResult) -> dict[str, object]:
+def metadata(result: dg.ExecuteInProcessResult) -> dict[str, object]:
     """That of the failure of the run's op."""
     [event] = [event for event in result.all_events if event.event_type_value == "STEP_FAILURE"]
     data = event.step_failure_data.user_failure_data
@@ -40,8 +40,8 @@ def test_damage_fails_the_run_with_its_code_and_quiets_the_sensor(location: Loca
     location.database.write_bytes(whole[:8192] + bytes(len(whole) - 8192))
     result = location.run(documents=documents(request))
     assert not result.success
-    assert metadata(location, result)["code"] == 6204
-    assert "backup" in str(metadata(location, result)["remedy"])
+    assert metadata(result)["code"] == 6204
+    assert "backup" in str(metadata(result)["remedy"])
     assert "damaged" in str(tick(location))
     assert "damaged" in str(tick(location))
     location.database.write_bytes(whole)

@@ -78,7 +78,10 @@ class Cuts:
                 disk.apply(recording.operations[point - 1])
             if point % step:
                 continue
-            for what, files in (("worst", disk.worst()), *(("torn", disk.torn(chance)) for _ in range(_TORN_PER_POINT))):
+            for what, files in (
+                ("worst", disk.worst()),
+                *(("torn", disk.torn(chance)) for _ in range(_TORN_PER_POINT)),
+            ):
                 self.points[f"{what} {synchronous}"] += 1
                 digest = hash((recording.reported(point), *sorted(files.items())))
                 if digest not in seen:  # most writes change nothing that is synced

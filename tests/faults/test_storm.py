@@ -83,7 +83,6 @@ def _fault(point: int, what: str, *, lasting: bool) -> Callable[[int, Kind], int
     return fault
 
 
-
 def _whole(found: Rows, *editions: Rows) -> bool:
     ids = set(found).union(*editions)
     return all(any(found.get(name) == edition.get(name) for edition in editions) for name in ids)

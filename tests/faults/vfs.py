@@ -1,5 +1,5 @@
-"""SQLite's own file layer, with faults: what it opens, writes, syncs, truncates, deletes, reads and maps is counted, may
-be made to fail, and may be written down to be replayed up to any point.
+"""SQLite's own file layer, with faults: what it opens, writes, syncs, truncates, deletes, reads and maps is counted,
+may be made to fail, and may be written down to be replayed up to any point.
 
 The functions of the default VFS are replaced in memory, so that nothing needs to know of it, and so that SQLite gets a
 result code and no more. A VFS written in Python would leave its exception behind even where SQLite has coped: a
