@@ -78,6 +78,28 @@ def test_a_full_disk(options: list[str], few: Path, model: Path, tmp_path: Path)
     assert json.loads(result.stdout)["documents_indexed"] == 40 - kept
 
 
+def test_a_full_event_log(few: Path, model: Path, tmp_path: Path) -> None:
+    """When Dagster cannot write its history, the run fails without the SQL of it on the terminal, is recorded as failed,
+    and the next one goes on."""
+    database = tmp_path / "q.db"
+    small = (
+        "from sqlalchemy import Engine, event\n"
+        "@event.listens_for(Engine, 'connect')\n"
+        "def limit(connection, _record):\n    connection.execute('PRAGMA max_page_count = 90')"
+    )
+    result = run_with(small, "ingest", few, "--db", database, "--model", model)
+    assert result.returncode == 1
+    assert "6013 DagsterUnavailable" in result.stderr
+    assert "is full" in result.stderr
+    for internal in ("INSERT", "SQL:", "Exception", "Traceback", "sqlalche.me"):
+        assert internal not in result.stderr
+    status = json.loads(finish("status", "--db", database, "--json").stdout)
+    assert status["last_run"]["outcome"] == "failed"
+    assert 0 < status["last_run"]["documents_indexed"] < 40
+    result = finish("ingest", few, "--db", database, "--model", model, "--json")
+    assert json.loads(result.stdout)["documents_skipped"] == status["last_run"]["documents_indexed"]
+
+
 def test_a_database_that_is_deleted(few: Path, model: Path, tmp_path: Path) -> None:
     """A run whose database is removed under it fails, rather than complete into a file that is nowhere."""
     database = tmp_path / "q.db"

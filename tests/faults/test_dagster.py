@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 
 from qedge_dagster.orchestration import BudgetConfig
+from qedge_dagster.orchestration.presence import present
 from tests.orchestration.support import Location
 from tests.orchestration.test_sensor import documents, tick
 from tests.pipeline.support import prose, write
@@ -48,6 +49,22 @@ def test_damage_fails_the_run_with_its_code_and_quiets_the_sensor(location: Loca
     assert documents(tick(location)) == ["0.txt"]
     assert location.run(documents=["0.txt"]).success
     assert "Nothing" in str(tick(location))
+
+
+def test_a_command_that_died_before_its_run_began_does_not_block(location: Location) -> None:
+    """A run that its process left, in whatever state, is ended in the next tick; one whose process lives is not."""
+    job = location.definitions.resolve_job_def("notes_ingest")
+    home = Path(location.instance.root_directory)
+    (home / "qedge").mkdir()
+    dead, living = (
+        location.instance.create_run_for_job(job, tags=location.target.run_tags, status=dg.DagsterRunStatus.NOT_STARTED)
+        for _ in range(2)
+    )
+    (home / "qedge" / f".run-{dead.run_id}").touch()
+    with present(home, living.run_id):
+        assert str(tick(location)).startswith("A run is active")
+    statuses = {run.run_id: run.status.value for run in location.instance.get_runs()}
+    assert statuses == {dead.run_id: "FAILURE", living.run_id: "NOT_STARTED"}
 
 
 def test_an_event_log_that_fails_is_a_failed_run(location: Location, monkeypatch: pytest.MonkeyPatch) -> None:
