@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -135,9 +136,12 @@ class Database:
             return database_error(error, self.path)
         if isinstance(error, apsw.SQLError):
             try:
-                problem = self.connection.pragma("quick_check", 1)
+                problem = str(self.connection.pragma("quick_check", 1))
             except apsw.Error as found:
                 return database_error(found, self.path)
+            unread = re.search(r"unable to get the page\. error code=(\d+)", problem)
+            if unread and int(unread[1]) & 0xFF == apsw.SQLITE_IOERR:  # its low byte is the kind
+                return database_error(apsw.IOError("disk I/O error"), self.path)
             if problem != "ok":
                 return QedgeError(6204, f"{self.path} is damaged: {error}")
         return None

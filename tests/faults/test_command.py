@@ -79,8 +79,8 @@ def test_a_full_disk(options: list[str], few: Path, model: Path, tmp_path: Path)
 
 
 def test_a_full_event_log(few: Path, model: Path, tmp_path: Path) -> None:
-    """When Dagster cannot write its history, the run fails without the SQL of it on the terminal, is recorded as failed,
-    and the next one goes on."""
+    """When Dagster cannot write its history, the run fails without its SQL on the terminal, is recorded as failed, and
+    the next one goes on."""
     database = tmp_path / "q.db"
     small = (
         "from sqlalchemy import Engine, event\n"

@@ -52,6 +52,7 @@ class Storm:
         check_integrity(database)
         found = by_document(database)
         assert _whole(found, self._before, self._after), at
+        assert "6204" not in end, at  # the file is sound: nobody should be told to delete it
         if end == "completed":
             assert found == self._after, at
         assert run(database, self._scene.folders[1]).outcome == "completed", at
