@@ -83,6 +83,8 @@ class Database:
             raise QedgeError(6002, f"sqlite-vec cannot be loaded: {error}") from error
         except apsw.Error as error:
             raise database_error(error, self.path) from error
+        #: Whether what SQLite's extensions keep in memory may not be what is in the file.
+        self.spoiled = False
         self._identity = self._look()
 
     def enable_wal(self) -> None:
@@ -133,6 +135,7 @@ class Database:
         sqlite-vec reports in words of its own what it meets in a damaged file, so for its errors the file is read.
         """
         if is_of_the_machine(error):
+            self.spoiled = not isinstance(error, (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError))
             return database_error(error, self.path)
         if isinstance(error, apsw.SQLError):
             try:
@@ -160,7 +163,7 @@ class Database:
             raise QedgeError(
                 6205,
                 f"{self.path} was deleted, moved or replaced while it was written to",
-                remedy="put the file back, or let the next run make it anew",
+                remedy="put the file back, or run again to make a new one (from Python, with a pipeline opened anew)",
             )
 
     def close(self) -> None:

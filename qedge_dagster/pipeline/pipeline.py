@@ -193,6 +193,12 @@ class IngestionPipeline:
     def _exclusive(self, source_id: str, lock_wait: float = 0.0) -> Generator[None, None, None]:
         """Hold the lock of a run. What SQLite raises outside of the run's own care is 6204 (damage) or 6205 (a full
         disk, another writer, a read-only file)."""
+        if self._database.spoiled:
+            raise QedgeError(
+                6205,
+                f"an earlier run on this connection to {self._database.path} ended with a fault of the disk",
+                remedy="close the pipeline, open it again and run again",
+            )
         with run_lock(self._database.path, self._state, source_id, wait_seconds=lock_wait):
             try:
                 yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qedge_dagster import ChunkingOptions, FolderSource, IngestionOptions, RunResult
@@ -12,15 +12,14 @@ from qedge_dagster.collection.connection import Synchronous
 from qedge_dagster.pipeline.events import Event
 from tests.pipeline.support import CountingEmbedder, contents, ingest, prose, write
 
-__all__ = ["Rows", "Scene", "by_document", "copy_database", "run"]
+__all__ = ["OPTIONS", "Rows", "Scene", "by_document", "copy_database", "run"]
 
 #: What is stored of each document: chunks with their vectors, and the versions of its stages. Not its state, which may
 #: say that a change has failed.
 Rows = dict[object, set[tuple[object, ...]]]
 
 # Small chunks and windows, so that a document has several of both, and windows are staged.
-_CHUNKING = ChunkingOptions(max_tokens=64, overlap=0)
-_WINDOW = 4
+OPTIONS = IngestionOptions(chunking=ChunkingOptions(max_tokens=64, overlap=0), write_batch_size=4)
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def run(
     on_event: Callable[[Event], None] | None = None,
     seconds_per_call: float = 0.0,
 ) -> RunResult:
-    options = IngestionOptions(chunking=_CHUNKING, write_batch_size=_WINDOW, synchronous=synchronous)
+    options = replace(OPTIONS, synchronous=synchronous)
     embedder = CountingEmbedder(seconds_per_call=seconds_per_call)
     return ingest(database, FolderSource(docs, source_id="s"), embedder, options=options, on_event=on_event)
 

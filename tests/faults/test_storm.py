@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
 
-from qedge_dagster import QedgeError
-from tests.faults.support import Rows, Scene, by_document, copy_database, run
+from qedge_dagster import FolderSource, IngestionPipeline, QedgeError
+from tests.faults.support import OPTIONS, Rows, Scene, by_document, copy_database, run
 from tests.faults.vfs import FULL, IOERR, OK, SHORT, Kind, faulty_files
-from tests.pipeline.support import check_integrity, contents
+from tests.pipeline.support import CountingEmbedder, check_integrity, contents
 
 _CODES: dict[str, int] = {"I/O error": IOERR, "disk full": FULL, "short write": SHORT}
 _ONLY_WRITES = ("disk full", "short write")
@@ -107,6 +108,30 @@ def storm(folder: Path, step: int) -> Storm:
 def test_a_fault_at_some_points_is_told_by_its_code(tmp_path: Path) -> None:
     """After a fault no document is half there, the run has said so, and the next one ends as if nothing had been."""
     assert storm(tmp_path, step=7).tried.total() > 100
+
+
+def test_a_pipeline_that_met_a_fault_is_to_be_opened_again(tmp_path: Path) -> None:
+    """Its connection is refused with 6205, since FTS5 would write on with what it had before the rollback."""
+    scene = Scene.make(tmp_path, 2)
+    storm = Storm(scene, tmp_path)
+    database, refused = tmp_path / "index.db", 0
+    for point, kind in enumerate(storm.points(), start=1):
+        if kind != "read" or point % 4:
+            continue
+        copy_database(scene.references[0], database)
+        with (
+            faulty_files(_fault(point, "I/O error", lasting=False)),
+            suppress(QedgeError),
+            IngestionPipeline.open(database, embedder=CountingEmbedder(), options=OPTIONS) as pipeline,
+        ):
+            failed = pipeline.run(FolderSource(scene.folders[1], source_id="s")).outcome == "failed"
+            refused += failed
+            with pytest.raises(QedgeError, match="ended with a fault") if failed else nullcontext():
+                pipeline.run(FolderSource(scene.folders[1], source_id="s"))
+        check_integrity(database)
+        assert run(database, scene.folders[1]).outcome == "completed"
+        assert contents(database) == contents(scene.references[1])
+    assert refused > 0
 
 
 @pytest.mark.long
