@@ -54,7 +54,7 @@ CATALOGUE = MappingProxyType(
         6201: _Entry("StateMissing", "restore the database from a backup, or ingest into a new one"),
         6202: _Entry("HashAlgorithmMismatch", "open the database with the release that wrote it, or ingest into a new one"),
         6203: _Entry("StateSchemaUnsupported", "upgrade qedge-dagster: the database was written by a newer release"),
-        6204: _Entry("StateCorrupt", "restore the database from a backup, or ingest into a new one"),
+        6204: _Entry("StateCorrupt", "restore the database from a backup, or delete the file and ingest anew"),
         6205: _Entry("CheckpointWriteFailed", "check that the disk has room and that no other program holds the database, then run again"),
         6206: _Entry("EmbeddingFailed", "see the cause in the message; the next run tries the document again"),
         6207: _Entry("WriteFailed", "check that the disk has room and the database may be written, then run again"),

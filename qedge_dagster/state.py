@@ -230,6 +230,14 @@ class StateStore:
             (self.collection, _RUNS_KEPT),
         )
 
+    def count_in_run(self, run_id: str, *, indexed: int = 0, added: int = 0, removed: int = 0) -> None:
+        """Add to the counts of a run, in the transaction that they tell of: a run that is killed has them too."""
+        self._connection.execute(
+            "UPDATE qedge_ingest_run SET documents_indexed = documents_indexed + ?, chunks_added = chunks_added + ?,"
+            " chunks_removed = chunks_removed + ? WHERE run_id = ?",
+            (indexed, added, removed, run_id),
+        )
+
     def finish_run(self, row: RunRow) -> None:
         self._connection.execute(
             "UPDATE qedge_ingest_run SET finished_utc = ?, outcome = ?, suspend_reason = ?, documents_indexed = ?,"

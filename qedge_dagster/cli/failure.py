@@ -52,13 +52,11 @@ def _of_sqlite(error: Exception | Failure) -> Failure | None:
     """What SQLite reports of the disk, or of another program that holds the file, is nobody's fault in here."""
     import apsw
 
-    if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
-        code = 6204
-    elif isinstance(error, (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError, apsw.FullError, apsw.IOError)):
-        code = 6205
-    else:
-        return None
-    return Failure(code, f"the database cannot be used: {error}", CATALOGUE[code].remedy)
+    from qedge_dagster.collection.faults import database_error, is_of_the_machine
+
+    if isinstance(error, apsw.Error) and is_of_the_machine(error):
+        return database_error(error, "the database").failure()
+    return None
 
 
 def recorded_failure(row: DocumentRow) -> Failure | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ __all__ = ["UNAVAILABLE", "faults_of", "open_instance"]
 
 UNAVAILABLE = 6013
 
+# An event log grows by pages, and by shared memory of 32 KiB.
+_LEAST_FREE_BYTES = 64 * 1024
 # The terminal belongs to the command: no process is started to copy what it prints into a file.
 _NO_COMPUTE_LOGS = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
 
@@ -30,7 +33,19 @@ def faults_of(home: Path) -> Generator[None]:
         yield
     except (DagsterError, OSError, SQLAlchemyError, sqlite3.Error, yaml.YAMLError) as error:
         reason = str(error.orig if isinstance(error, DBAPIError) else error)  # without the statement
-        raise QedgeError(UNAVAILABLE, f"the Dagster home {home} cannot be used: {reason}") from error
+        if _is_full(home):  # of which SQLite may make an input/output error
+            reason, remedy = "the disk is full", "make room on the disk, then run again: nothing committed is lost"
+        else:
+            remedy = None
+        message = f"the Dagster home {home} cannot be used: {reason}"
+        raise QedgeError(UNAVAILABLE, message, remedy=remedy) from error
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free < _LEAST_FREE_BYTES
+    except OSError:
+        return False
 
 
 @contextmanager

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 from dagster import BetaWarning, Definitions, Failure, JobDefinition, PreviewWarning
 from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.errors import DagsterUserCodeExecutionError
 from dagster._core.execution.api import execute_run
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._core.utils import make_new_run_id
 from sqlalchemy.exc import SQLAlchemyError
 
 from qedge_dagster.cli.home import LOCATION
@@ -22,6 +25,7 @@ from qedge_dagster.cli.output import note, printable
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.orchestration.home import prepare_home
 from qedge_dagster.orchestration.jobs import build_ingest_job, ingest_op_name
+from qedge_dagster.orchestration.presence import end_dead_runs, present
 from qedge_dagster.orchestration.recorded import record
 from qedge_dagster.orchestration.resource import IngestionResource
 from qedge_dagster.orchestration.settings import IngestionSettings
@@ -84,12 +88,15 @@ class OrchestratedRun:
         job = self._job(settings, target)
         config = {"ops": {ingest_op_name(target): {"config": op_config}}, "loggers": _NO_CONSOLE}
         failed: BaseException | None = None
-        with faults_of(self._home), open_instance(self._home) as instance:
+        run_id = make_new_run_id()
+        with faults_of(self._home), open_instance(self._home) as instance, present(self._home, run_id):
+            end_dead_runs(instance)
             run = instance.create_run_for_job(
-                job, run_config=config, tags=target.run_tags, remote_job_origin=_origin(job.name)
+                job, run_id=run_id, run_config=config, tags=target.run_tags, remote_job_origin=_origin(job.name)
             )
             try:
-                execute_run(InMemoryJob(job), run, instance, raise_on_error=True)
+                with redirect_stderr(cast(TextIO, _Terminal(sys.stderr))):
+                    execute_run(InMemoryJob(job), run, instance, raise_on_error=True)
             except Failure as failure:
                 failed = failure.__cause__ or failure
             except DagsterUserCodeExecutionError as error:
@@ -133,6 +140,20 @@ class OrchestratedRun:
         self._on_event(event)
         if isinstance(event, RunFinished):
             self._result = event.result
+
+
+class _Terminal:
+    """stderr without what Dagster writes there of an event that it cannot store: the SQL and its parameters. That the
+    home fails, the command says itself."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return len(text) if text.startswith("Exception while writing logger call") else self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def _origin(job: str) -> RemoteJobOrigin:

@@ -61,6 +61,7 @@ def _facts(state: StateStore) -> dict[str, Any]:
     unseen = sum(state.unseen(source_id) for source_id in by_source)
     runs = [run for source_id in by_source if (run := state.last_run(source_id)) is not None]
     last = state.last_run()
+    unfinished = state.unfinished_runs()
     return {
         "documents": sum(counts["documents"] for counts in by_source.values()),
         "chunks": chunks,
@@ -71,8 +72,9 @@ def _facts(state: StateStore) -> dict[str, Any]:
             "sources_not_completed": [run.source_id for run in runs if run.outcome != "completed"],
             "documents_to_try_again": retried,
             "documents_stale": stale + unseen,
-            "unfinished_runs": [run.run_id for run in state.unfinished_runs()],
+            "unfinished_runs": [run.run_id for run in unfinished],
         },
+        "unfinished_runs": [_run(run) for run in unfinished],
     }
 
 
@@ -119,6 +121,10 @@ def _lines(facts: dict[str, Any]) -> list[str]:
             if entry["failure"]
         )
     outstanding = _outstanding_lines(facts["outstanding"])
+    outstanding += [
+        printable(f"  run {run['run_id']}: active, or its process died; {_changes(run)} so far")
+        for run in facts["unfinished_runs"]
+    ]
     lines += ["outstanding:", *outstanding] if outstanding else ["outstanding: nothing known"]
     return [*lines, *textwrap.wrap(facts["caveat"], terminal_width())]
 
@@ -129,9 +135,12 @@ def _last_run_lines(run: dict[str, Any] | None) -> list[str]:
     reason = run["suspend_reason"] or run["error"]
     outcome = f"{run['outcome']} ({reason})" if reason else run["outcome"]
     ended = run["finished_utc"][:19].replace("T", " ")
+    return [printable(f"last run: {outcome}, {ended} UTC: {_changes(run)}")]
+
+
+def _changes(run: dict[str, Any]) -> str:
     indexed = counted(run["documents_indexed"], "document")
-    changes = f"+{run['chunks_added']:,} -{run['chunks_removed']:,} chunks"
-    return [printable(f"last run: {outcome}, {ended} UTC: {indexed} indexed, {changes}")]
+    return f"{indexed} indexed, +{run['chunks_added']:,} -{run['chunks_removed']:,} chunks"
 
 
 def _outstanding_lines(outstanding: dict[str, Any]) -> list[str]:
@@ -145,5 +154,4 @@ def _outstanding_lines(outstanding: dict[str, Any]) -> list[str]:
         lines.append(
             f"  {counted(outstanding['documents_stale'], 'stale document')}: gone or failed, with older chunks kept"
         )
-    lines += [f"  run {run_id}: active, or its process died" for run_id in outstanding["unfinished_runs"]]
     return lines

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -11,6 +13,7 @@ from typing import Literal
 
 import apsw
 
+from qedge_dagster.collection.faults import database_error, is_of_the_machine
 from qedge_dagster.errors import QedgeError
 
 __all__ = ["Database", "Synchronous"]
@@ -49,6 +52,8 @@ class Database:
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         if read_only and not self.path.is_file():
             raise QedgeError(6002, f"there is no database at {self.path}")
+        if not read_only and self.path.is_file():
+            _make_writable(self.path)
         try:
             # Absolute, since SQLite gives a meaning of its own to names such as ":memory:".
             self.connection = apsw.Connection(str(self.path.absolute()), flags=flags)
@@ -66,7 +71,7 @@ class Database:
         except apsw.NotADBError as error:
             raise QedgeError(6204, f"{self.path} is not an SQLite database") from error
         except apsw.CorruptError as error:
-            raise QedgeError(6204, f"{self.path} is damaged: {error}") from error
+            raise database_error(error, self.path) from error
         except apsw.ReadOnlyError as error:
             raise QedgeError(
                 6002,
@@ -77,6 +82,11 @@ class Database:
             raise QedgeError(6002, f"{self.path} cannot be opened: {error}") from error
         except apsw.ExtensionLoadingError as error:
             raise QedgeError(6002, f"sqlite-vec cannot be loaded: {error}") from error
+        except apsw.Error as error:
+            raise database_error(error, self.path) from error
+        #: Whether what SQLite's extensions keep in memory may not be what is in the file.
+        self.spoiled = False
+        self._identity = self._look()
 
     def enable_wal(self) -> None:
         """Readers never block the writer, nor the writer readers. Persistent in the file."""
@@ -101,6 +111,7 @@ class Database:
         """
         with self._transaction("BEGIN IMMEDIATE"):
             yield
+            self._check_in_place()
 
     @contextmanager
     def snapshot(self) -> Generator[None, None, None]:
@@ -130,5 +141,59 @@ class Database:
         finally:
             self.connection.set_busy_timeout(self._busy_timeout_ms)
 
+    def fault(self, error: apsw.Error) -> QedgeError | None:
+        """What to end a run with because of `error`; None if it is of a document alone.
+
+        sqlite-vec reports in words of its own what it meets in a damaged file, so for its errors the file is read.
+        """
+        if is_of_the_machine(error):
+            self.spoiled = not isinstance(error, (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError))
+            return database_error(error, self.path)
+        if isinstance(error, apsw.SQLError):
+            try:
+                problem = str(self.connection.pragma("quick_check", 1))
+            except apsw.Error as found:
+                return database_error(found, self.path)
+            unread = re.search(r"unable to get the page\. error code=(\d+)", problem)
+            if unread and int(unread[1]) & 0xFF == apsw.SQLITE_IOERR:  # its low byte is the kind
+                return database_error(apsw.IOError("disk I/O error"), self.path)
+            if problem != "ok":
+                return QedgeError(6204, f"{self.path} is damaged: {error}")
+        return None
+
+    def _look(self) -> tuple[int, int] | None:
+        """By what the file is told from another one of its name; None if it is gone."""
+        try:
+            facts = os.stat(self.path)
+        except OSError:
+            return None
+        return facts.st_dev, facts.st_ino
+
+    def _check_in_place(self) -> None:
+        """SQLite goes on writing into a file that was deleted, and all of it would be lost when it is closed."""
+        if self._look() != self._identity:
+            raise QedgeError(
+                6205,
+                f"{self.path} was deleted, moved or replaced while it was written to",
+                remedy="put the file back, or run again to make a new one (from Python, with a pipeline opened anew)",
+            )
+
     def close(self) -> None:
         self.connection.close()
+
+
+def _make_writable(path: Path) -> None:
+    """Refuse a file that may not be written to before SQLite opens it, which would leave -wal and -shm files that are
+    read-only too. Where a reader has left such files, they get the database's mode."""
+    for file in (path, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))):
+        if file.exists() and not os.access(file, os.W_OK):
+            if file is not path:
+                with suppress(OSError):
+                    file.chmod(path.stat().st_mode & 0o777)
+                    if os.access(file, os.W_OK):
+                        continue
+            raise QedgeError(
+                6205,
+                f"{file} is read-only",
+                remedy=f"let {file.name} be written to, for example with chmod u+w, then run again",
+            )

@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 
 from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.faults import database_error
 from qedge_dagster.collection.schema import CollectionSpec, read_spec
 from qedge_dagster.errors import QedgeError
 
@@ -21,7 +22,7 @@ def read_errors(path: Path) -> Generator[None]:
     try:
         yield
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise QedgeError(6204, f"{path} is damaged: {error}") from error
+        raise database_error(error, path) from error
     except apsw.Error as error:
         raise QedgeError(6002, f"{path} cannot be read: {error}") from error
 

@@ -7,11 +7,14 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
+import apsw
 from dagster import AssetExecutionContext, Failure, OpExecutionContext
 from dagster._core.errors import DagsterExecutionInterruptedError
 
+from qedge_dagster.collection.faults import database_error
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.orchestration.checks import log_checks
+from qedge_dagster.orchestration.damage import tag_damage
 from qedge_dagster.orchestration.events import AssetEvents, Recorded
 from qedge_dagster.orchestration.partitions import document_id_of
 from qedge_dagster.orchestration.resource import IngestionResource
@@ -76,14 +79,17 @@ def ingest(
             if stopped:
                 report_canceling(context.instance, context.run_id)
     except QedgeError as error:
-        raise failure_of(error) from error
+        raise _failed(context, ingestion, error) from error
+    except apsw.Error as error:
+        fault = database_error(error, ingestion.database)
+        raise _failed(context, ingestion, fault) from fault
     if stopped:
         raise DagsterExecutionInterruptedError
     if result.outcome == "suspended":
         raise Failure(f"The run was suspended: {result.suspend_reason}.", allow_retries=False)
     if result.failure is not None:
         failure = result.failure
-        raise failure_of(QedgeError(failure.code, failure.message, remedy=failure.remedy))
+        raise _failed(context, ingestion, QedgeError(failure.code, failure.message, remedy=failure.remedy))
 
 
 def _recorded(target: IngestionTarget, ingestion: IngestionResource, document_id: str) -> Recorded:
@@ -96,8 +102,11 @@ def _recorded(target: IngestionTarget, ingestion: IngestionResource, document_id
 
 def _follow(events: Generator[Event, None, None], ingestion: IngestionResource, log: AssetEvents) -> RunResult:
     for event in events:
-        ingestion.on_event(event)
-        log.log(event)
+        try:
+            ingestion.on_event(event)
+            log.log(event)
+        except Exception as error:
+            events.throw(error)  # so that the run is recorded as failed, not as left by its consumer
         if isinstance(event, RunFinished):
             return event.result
     raise AssertionError("a run ends with RunFinished")
@@ -110,6 +119,12 @@ def _summary(result: RunResult, removed: Sequence[str]) -> dict[str, Any]:
         *("chunks_added", "chunks_removed", "texts_embedded", "tokens_embedded"),
     )
     return {**{name: getattr(result, name) for name in names}, "removed": list(removed[:_REMOVED_NAMED])}
+
+
+def _failed(context: OpExecutionContext, ingestion: IngestionResource, error: QedgeError) -> Failure:
+    if error.code == 6204:
+        tag_damage(context.instance, context.run_id, ingestion.database)
+    return failure_of(error)
 
 
 def failure_of(error: QedgeError) -> Failure:

@@ -22,6 +22,7 @@ from qedge_dagster.artifacts.files import default_root
 from qedge_dagster.chunking.base import ChunkingOptions
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.schema import check_file, read_spec
+from qedge_dagster.collection.snapshot import read_errors
 from qedge_dagster.embedding import OnnxEmbedder, default_embedder
 from qedge_dagster.embedding.base import Embedder
 from qedge_dagster.extractors import default_extractors
@@ -212,11 +213,15 @@ class IngestionResource(PipelineSettings, ConfigurableResource):  # type: ignore
 
     @contextmanager
     def state(self, collection: str) -> Generator[StateStore | None, None, None]:
-        """What is recorded of a collection, to read; None where there is no such collection yet."""
+        """What is recorded of a collection, to read; None where there is no such collection yet.
+
+        Raises `QedgeError` 6204 for a damaged file, also from within the context.
+        """
         if not Path(self.database).exists():
             yield None
             return
-        with closing(Database(self.database, read_only=True)) as database:
+        path = Path(self.database)
+        with read_errors(path), closing(Database(path, read_only=True)) as database:
             known = read_spec(database, collection) is not None and check_file(database)
             yield StateStore(database, collection) if known else None
 

@@ -18,11 +18,13 @@ from dagster import (
 )
 
 from qedge_dagster.collection.connection import Database
-from qedge_dagster.errors import QedgeError
+from qedge_dagster.errors import CATALOGUE, QedgeError
 from qedge_dagster.hashing import ByteLimitExceeded, hash_stream
 from qedge_dagster.orchestration.abandoned import fail_abandoned_runs
+from qedge_dagster.orchestration.damage import known_damage
 from qedge_dagster.orchestration.jobs import ingest_op_name
 from qedge_dagster.orchestration.partitions import add_partitions, delete_partitions, partition_key_of
+from qedge_dagster.orchestration.presence import end_dead_runs
 from qedge_dagster.orchestration.resource import IngestionResource, ingestion_of
 from qedge_dagster.orchestration.target import IngestionTarget
 from qedge_dagster.pipeline.lock import is_locked
@@ -71,9 +73,12 @@ def build_reindex_sensor(
         ingestion = ingestion_of(context, target)
         if _is_locked(target, ingestion):
             return SkipReason(_ACTIVE)
+        end_dead_runs(context.instance)
         context.update_cursor(fail_abandoned_runs(context.instance, target, context.cursor))
         if context.instance.get_runs_count(RunsFilter(tags=target.run_tags, statuses=_UNFINISHED)):
             return SkipReason(_ACTIVE)
+        if known_damage(context.instance, target, ingestion.database):
+            return SkipReason(f"The last run has found {ingestion.database} damaged: {CATALOGUE[6204].remedy}.")
         try:
             with closing(ingestion.open(target.collection)) as pipeline:
                 found = _compare(target, ingestion, pipeline)

@@ -11,6 +11,7 @@ import apsw
 from qedge_dagster.artifacts.files import StagePaths
 from qedge_dagster.artifacts.sink import ArtifactSink
 from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.faults import database_error
 from qedge_dagster.collection.writer import ChunkRow, CollectionWriter, StoredRow, VectorsMissing
 from qedge_dagster.documents import ExtractedDocument
 from qedge_dagster.errors import Failure, QedgeError
@@ -85,16 +86,16 @@ class DocumentProcessor:
                 return
             yield from self._index(work)
         except QedgeError as error:
-            if error.code < 6050 or error.code == 6205:
+            if error.code < 6050 or error.code in (6204, 6205):
                 raise
             yield self._record_failure(work, error.failure())
         except UnicodeEncodeError:
             failure = Failure(6104, "the text holds lone surrogates, which no encoding can store")
             yield self._record_failure(work, failure)
-        except apsw.BusyError as error:
-            raise QedgeError(6205, f"another program holds the database: {error}") from error
         except apsw.Error as error:
-            yield self._record_failure(work, Failure(6207, f"{type(error).__name__}: {error}"))
+            if (fault := self._database.fault(error)) is not None:
+                raise fault from error
+            yield self._record_failure(work, QedgeError(6207, f"{type(error).__name__}: {error}").failure())
         except Stopped:
             raise
         except Exception as error:
@@ -279,6 +280,9 @@ class DocumentProcessor:
                 self._state.put_versions(self._source_id, work.item.document_id, versions)
             else:  # they are of whole documents
                 self._state.delete_versions(self._source_id, work.item.document_id)
+            self._state.count_in_run(
+                self._run_id, indexed=int(failure is None), added=len(diff.added), removed=len(diff.removed)
+            )
 
     # outcomes
 
@@ -293,7 +297,7 @@ class DocumentProcessor:
                 with self._database.atomic():
                     self._state.put_document(self._source_id, row)
             except apsw.Error as error:
-                raise QedgeError(6205, f"the state could not be written: {error} (after {failure.code})") from error
+                raise database_error(error, self._database.path) from error
         return DocumentFailed(work.result(status, failure=failure), failure, work.source_hash)
 
 

@@ -15,6 +15,7 @@ from qedge_dagster.artifacts.files import ArtifactFolder
 from qedge_dagster.artifacts.sink import ArtifactSink
 from qedge_dagster.collection import Collection
 from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.faults import database_error
 from qedge_dagster.collection.schema import check_file, create, read_spec
 from qedge_dagster.collection.writer import CollectionWriter
 from qedge_dagster.embedding import default_embedder
@@ -103,6 +104,9 @@ class IngestionPipeline:
         try:
             if read_spec(database, collection) is not None and not check_file(database):
                 raise QedgeError(6201, f"collection {collection} exists, but the file holds no ingestion state")
+        except apsw.Error as error:
+            database.close()
+            raise database_error(error, database.path) from error
         except BaseException:
             database.close()
             raise
@@ -145,7 +149,8 @@ class IngestionPipeline:
 
     def events(self, source: Source, options: RunOptions, *, lock_wait: float = 0.0) -> Generator[Event, None, None]:
         """The run as it happens, `RunStarted` to `RunFinished`. A consumer that stops consuming has stopped the run, at
-        a committed boundary. `lock_wait` is how many seconds to wait for an active run to end. Raises as `run`."""
+        a committed boundary; one that throws an exception in has failed it. `lock_wait` is how many seconds to wait for
+        an active run to end. Raises as `run`."""
         source_id = check_id(source.source_id, "source id")
         if options.rebuild and isinstance(source, SelectedDocuments):
             raise QedgeError(6005, "a rebuild takes every document of its source, not selected ones")
@@ -153,12 +158,16 @@ class IngestionPipeline:
         with self._exclusive(source_id, lock_wait), closing(stages.extraction):
             state = self._prepare(stages, rebuild=options.rebuild)
             run = self._new_run(state, source_id, stages.recipe.hash(), options.budget)
-            for event in run.ingest(source, stages, options):
+            events = run.ingest(source, stages, options)
+            for event in events:
                 if isinstance(event, RunFinished):
                     if state is not self._state and event.result.outcome == "completed":
                         event = self._finish_rebuild(event, stages, state, source_id, run.saw_everything)
                     self._wind_down(state)
-                yield event
+                try:
+                    yield event
+                except Exception as error:  # thrown in by the consumer: its fault is the run's end
+                    events.throw(error)
 
     def prune(self, source: Source, *, allow_empty: bool = False) -> RunResult:
         """Remove the documents that the source no longer holds, without reading any."""
@@ -195,12 +204,19 @@ class IngestionPipeline:
 
     @contextmanager
     def _exclusive(self, source_id: str, lock_wait: float = 0.0) -> Generator[None, None, None]:
-        """Hold the lock of a run. What SQLite raises outside of the run's own care is 6205 (busy, full, read-only)."""
+        """Hold the lock of a run. What SQLite raises outside of the run's own care is 6204 (damage) or 6205 (a full
+        disk, another writer, a read-only file)."""
+        if self._database.spoiled:
+            raise QedgeError(
+                6205,
+                f"an earlier run on this connection to {self._database.path} ended with a fault of the disk",
+                remedy="close the pipeline, open it again and run again",
+            )
         with run_lock(self._database.path, self._state, source_id, wait_seconds=lock_wait):
             try:
                 yield
             except apsw.Error as error:
-                raise QedgeError(6205, f"{self._database.path}: {error}") from error
+                raise database_error(error, self._database.path) from error
             finally:
                 self._stop.clear()
 
@@ -245,7 +261,7 @@ class IngestionPipeline:
         nothing: the next run does it."""
         request, reason = self._stop.request, self._throttle.last_reason
         if reason is not None and reason != self._state.throttle_reason():
-            with suppress(apsw.Error), self._database.atomic():
+            with suppress(apsw.Error, QedgeError), self._database.atomic():
                 self._state.put_throttle_reason(reason)
         if request is None:
             return
@@ -254,7 +270,7 @@ class IngestionPipeline:
             with self._database.atomic():
                 self._state.put_stop(timings.as_dict())
 
-        with suppress(apsw.Error):
+        with suppress(apsw.Error, QedgeError):
             writer = CollectionWriter(self._database, state.collection)
             wind_down(self._database, writer, self.options.stop, request.at, record)
 

@@ -11,6 +11,7 @@ import apsw
 
 from qedge_dagster.artifacts.sink import ArtifactSink
 from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.faults import database_error
 from qedge_dagster.collection.seen import SeenDocuments
 from qedge_dagster.collection.writer import CollectionWriter
 from qedge_dagster.errors import SYSTEMIC_CODES, Failure, QedgeError
@@ -199,6 +200,7 @@ class Run:
                         count = self._writer.delete_document(self._source_id, document_id)
                         self._state.delete_document(self._source_id, document_id)
                         removed.append(DocumentRemoved(document_id, count))
+                self._state.count_in_run(self.run_id, removed=sum(event.chunks_removed for event in removed))
             if self._artifacts is not None:
                 for document_id in batch:
                     self._artifacts.discard(self._source_id, document_id, versions[document_id])
@@ -225,7 +227,8 @@ class Run:
         except QedgeError as error:
             outcome, failure = "failed", error.failure()
         except apsw.Error as error:
-            outcome, failure = "failed", Failure(6205, f"{type(error).__name__}: {error}")
+            fault = self._database.fault(error) or database_error(error, self._database.path)
+            outcome, failure = "failed", fault.failure()
         except BaseException as error:
             # The consumer has stopped consuming, an interrupt, or a fault of ours: recorded, and passed on.
             cancelled = not isinstance(error, Exception)
@@ -256,8 +259,10 @@ class Run:
                 if self._chain is not None:
                     position = None if outcome == "completed" else self._gauge.document_id
                     self._state.put_resume_position(self._source_id, self._chain, position)
+        except QedgeError as problem:
+            return problem.failure()
         except apsw.Error as problem:
-            return Failure(6205, f"the end of the run could not be recorded: {problem}")
+            return database_error(problem, self._database.path).failure()
         return None
 
     def _result(self, outcome: RunOutcome, reason: str | None, failure: Failure | None) -> RunResult:

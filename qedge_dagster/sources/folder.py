@@ -56,8 +56,10 @@ class FolderSource:
 
     def items(self) -> Iterator[SourceItem | UnlistedPart]:
         """Lists each folder when it is reached. A subfolder or entry that cannot be examined, say a dangling link, is
-        an `UnlistedPart`. Raises `QedgeError` 6051 before any item if the folder itself cannot be listed."""
+        an `UnlistedPart`. Raises `QedgeError` 6051 before any item if the folder itself cannot be listed, and as soon
+        as it is no longer there: moved, deleted or unmounted."""
         try:
+            root = os.stat(self.path)
             pending = [self._listing(self.path, "")]
         except OSError as error:
             raise QedgeError(6051, f"{printable(self.path)} cannot be listed: {error.strerror}") from error
@@ -69,12 +71,22 @@ class FolderSource:
                         break
                     facts = entry.stat()
                 except OSError as error:
+                    self._check_in_place(root)
                     yield UnlistedPart(document_id, error.strerror or type(error).__name__)
                     continue
                 if stat.S_ISREG(facts.st_mode):
                     yield file_item(entry.path, document_id, facts)
             else:
                 pending.pop()
+        self._check_in_place(root)
+
+    def _check_in_place(self, root: os.stat_result) -> None:
+        try:
+            there = os.path.samestat(os.stat(self.path), root)
+        except OSError:
+            there = False
+        if not there:
+            raise QedgeError(6051, f"{printable(self.path)} was moved, deleted or unmounted while it was listed")
 
     def _listing(self, folder: str, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """The entries of one folder by id. The id of a folder ends in `/`, so that `a-b`, `a/x`, `a0` come in the order

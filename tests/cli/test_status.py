@@ -70,11 +70,11 @@ def test_documents_kept_on_request_are_stale(qedge: Invoke, ingested: Path, docs
 
 
 def test_dead_runs_are_shown(qedge: Invoke, ingested: Path) -> None:
-    """A run that never ended is shown as active or dead."""
+    """A run that never ended is shown as active or dead, with what it has committed."""
     with apsw.Connection(str(ingested)) as connection:
         connection.execute("UPDATE qedge_ingest_run SET finished_utc = NULL, outcome = NULL")
     text = qedge("status").stdout
-    assert ": active, or its process died\n" in text
+    assert ": active, or its process died; 3 documents indexed, +" in text
     assert "last run: none that has ended" in text
 
 

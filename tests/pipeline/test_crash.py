@@ -9,8 +9,11 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from mmap import mmap
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,9 @@ import pytest
 
 from qedge_dagster import FolderSource, IngestionOptions
 from qedge_dagster.cli import main
+from qedge_dagster.collection import Collection
+from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.integrity import check_integrity as integrity_problems
 from qedge_dagster.collection.writer import CollectionWriter
 from qedge_dagster.documents import ExtractedDocument
 from qedge_dagster.embedding.base import EmbeddingBatch
@@ -120,6 +126,42 @@ def by_document(db: Path) -> dict[object, set[tuple[object, ...]]]:
     return rows
 
 
+def _read(db: Path, stop: Event, told: Queue[tuple[int, str]]) -> None:
+    """Search, and look whether everything agrees in what one snapshot shows, until told to stop."""
+    looks = 0
+    try:
+        while not stop.wait(0.02):
+            with closing(Database(db, read_only=True)) as opened:
+                assert integrity_problems(opened, "chunks") == []
+            with Collection.open(db, embedder=CountingEmbedder()) as collection:
+                assert collection.hybrid_search("ba", top=5)
+            looks += 1
+    except BaseException as error:
+        told.put((looks, repr(error)))
+    else:
+        told.put((looks, ""))
+
+
+@contextmanager
+def readers(db: Path, number: int) -> Generator[None]:
+    """Processes that read all the time; none may fail."""
+    context = multiprocessing.get_context("fork")
+    stop, told = context.Event(), context.Queue()
+    processes = [context.Process(target=_read, args=(db, stop, told)) for _ in range(number)]
+    for process in processes:
+        process.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        ends = [told.get(timeout=60) for _ in processes]
+        for process in processes:
+            process.join()
+    print(f"{sum(looks for looks, _ in ends)} looks of {number} readers")
+    assert [problem for _, problem in ends if problem] == []
+    assert all(looks for looks, _ in ends)
+
+
 def storm(tmp_path: Path, kills: int, seed: int) -> Iterator[tuple[Path, str]]:
     """Kill, check, finish, compare; yields the database after each kill, and the phase that was hit."""
     chance = random.Random(seed)
@@ -182,6 +224,18 @@ def test_two_hundred_kills(tmp_path: Path) -> None:
         assert facts["chunks"] > 0
     print(dict(hits))
     assert set(_PHASES[1:]) <= set(hits)
+
+
+@pytest.mark.long
+def test_five_hundred_kills_under_readers(tmp_path: Path) -> None:
+    """The same while others read: no reader fails, and none sees a document that is half there."""
+    kills = storm(tmp_path, 500, seed=3)
+    db, phase = next(kills)
+    hits = Counter([phase])
+    with readers(db, 2):
+        hits.update(phase for _, phase in kills)
+    print(dict(hits))
+    assert hits.total() == 500
 
 
 def diagnostics(db: Path, output: Path) -> dict[str, Any]:
