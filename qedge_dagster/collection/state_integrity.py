@@ -11,7 +11,7 @@ import numpy as np
 from qedge_dagster.collection.findings import Finding
 from qedge_dagster.collection.schema import CollectionSpec
 
-__all__ = ["check_state", "damaged_notes", "leftover_sources", "unusable_staged"]
+__all__ = ["STATE_CHECKS", "check_state", "damaged_notes", "leftover_sources", "unusable_staged"]
 
 _EXAMPLES = 5
 

@@ -31,17 +31,21 @@ class VectorBlock:
         return np.isfinite(self.vectors).all(axis=1) & self.vectors.any(axis=1)
 
 
-def vector_blocks(connection: apsw.Connection, spec: CollectionSpec) -> Iterator[VectorBlock]:
-    """One block, of at most 256 vectors, is in memory at a time."""
+def vector_blocks(
+    connection: apsw.Connection, spec: CollectionSpec, number: int | None = None
+) -> Iterator[VectorBlock]:
+    """All blocks, or the one with this number. One, of at most 256 vectors, is in memory at a time."""
     nothing = np.empty(0, dtype=np.int64)
-    for number, size, validity, rowids, vectors in connection.execute(
+    for block, size, validity, rowids, vectors in connection.execute(
         f"SELECT chunk_id, size, validity, c.rowids, v.vectors FROM {spec.name}_vec_chunks AS c"
-        f" LEFT JOIN {spec.name}_vec_vector_chunks00 AS v ON v.rowid = c.chunk_id ORDER BY chunk_id"
+        f" LEFT JOIN {spec.name}_vec_vector_chunks00 AS v ON v.rowid = c.chunk_id"
+        " WHERE ?1 IS NULL OR chunk_id = ?1 ORDER BY chunk_id",
+        (number,),
     ):
         wanted = (size // 8, size * 8, size * spec.dimensions * 4)
         if tuple(len(part) if isinstance(part, bytes) else -1 for part in (validity, rowids, vectors)) != wanted:
-            yield VectorBlock(number, nothing, nothing, None)
+            yield VectorBlock(block, nothing, nothing, None)
             continue
         used = np.flatnonzero(np.unpackbits(np.frombuffer(validity, dtype=np.uint8), bitorder="little"))
         floats = np.frombuffer(vectors, dtype=np.float32).reshape(-1, spec.dimensions)
-        yield VectorBlock(number, used, np.frombuffer(rowids, dtype=np.int64)[used], floats[used])
+        yield VectorBlock(block, used, np.frombuffer(rowids, dtype=np.int64)[used], floats[used])
