@@ -23,6 +23,11 @@ KINDS = MappingProxyType(
         # the file
         "file_damaged": _Kind("SQLite: {detail}", _RESTORE, mendable=False),
         "index_damaged": _Kind("{count} indexes do not agree with their table", "the index is built again"),
+        "other_index_damaged": _Kind(
+            "{count} indexes of tables that are no collection's do not agree with them",
+            "whoever owns them can build them again: REINDEX",
+            mendable=False,
+        ),
         "state_without_tables": _Kind("state of a collection that has no tables", "the state is deleted"),
         "locks_stale": _Kind("{count} lock files of sources that are not in the database", "the files are deleted"),
         # the tables of a collection

@@ -19,7 +19,7 @@ import numpy as np
 
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.findings import Finding
-from qedge_dagster.collection.schema import CollectionSpec, full_text_sql, trigger_sql
+from qedge_dagster.collection.schema import INDEXED, CollectionSpec, full_text_sql, list_collections, trigger_sql
 from qedge_dagster.collection.snapshot import collection_snapshot, read_errors
 from qedge_dagster.collection.state_integrity import check_state
 from qedge_dagster.collection.vector_blocks import VectorBlock, vector_blocks
@@ -44,28 +44,52 @@ def check_integrity(database: Database, name: str) -> list[Finding]:
 
 
 def check_pages(database: Database, *, quick: bool = False) -> list[Finding]:
-    """What SQLite says of the file. `quick` leaves out whether indexes agree with their tables."""
-    damage: list[Finding] = []
+    """What SQLite says of the file. `quick` leaves out whether indexes agree with their tables.
+
+    Of full-text indexes and indexes, those of collections can be mended; what is not theirs is told apart.
+    """
+    connection = database.connection
+    pragma = "quick_check" if quick else "integrity_check"
+    try:
+        lines = list(_sqlite_lines(connection, f"PRAGMA {pragma}({_LINES_OF_SQLITE})"))
+        names = list_collections(database) if lines else []
+    except apsw.CorruptError as error:  # what it could not even walk over
+        return [Finding("file_damaged", detail=str(error))]
+    damage: list[str] = []
     indexes: set[str] = set()
     full_text: set[str] = set()
-    try:
-        pragma = "quick_check" if quick else "integrity_check"
-        for (line,) in database.connection.execute(f"PRAGMA {pragma}({_LINES_OF_SQLITE})"):
-            if line == "ok":
-                continue
-            if found := re.fullmatch(r"(?:row \d+ missing from|wrong # of entries in) index (\S+)", line):
-                indexes.add(found[1])
-            elif found := re.search(r"inverted index for FTS5 table main\.(\w+)_fts\b", line):
-                full_text.add(found[1])
-            else:
-                damage.append(Finding("file_damaged", detail=line))
-    except apsw.CorruptError as error:  # what it could not even walk over
-        damage.append(Finding("file_damaged", detail=str(error)))
+    for line in lines:
+        if found := re.fullmatch(r"(?:row \d+ missing from|wrong # of entries in) index (\S+)", line):
+            indexes.add(found[1])
+        elif (found := re.search(r"\btable \"?(?:main\.)?(\w+)_fts\b", line)) and found[1] in names:
+            full_text.add(found[1])
+        else:
+            damage.append(line)
     if damage:
-        return damage
-    if indexes:
-        damage.append(Finding("index_damaged", count=len(indexes), examples=tuple(sorted(indexes))))
-    return damage + [Finding("full_text_damaged", name) for name in sorted(full_text)]
+        return [Finding("file_damaged", detail=line) for line in damage]
+    own = indexes & {f"{name}_{column}" for name in names for column in INDEXED}
+    findings = [Finding("full_text_damaged", name) for name in sorted(full_text)]
+    for kind, which in {"index_damaged": own, "other_index_damaged": indexes - own}.items():
+        if which:
+            findings.append(Finding(kind, count=len(which), examples=tuple(sorted(which))))
+    return findings
+
+
+def _sqlite_lines(connection: apsw.Connection, pragma: str) -> Iterator[str]:
+    """A full-text index that cannot be read ends the whole check, so that it must then be made table by table."""
+    try:
+        yield from [line for (line,) in connection.execute(pragma) if line != "ok"]
+        return
+    except (apsw.CorruptError, apsw.SQLError) as error:
+        if "fts5" not in str(error):
+            raise
+    which = pragma.partition("(")[0]
+    for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        quoted = table.replace('"', '""')
+        try:
+            yield from [line for (line,) in connection.execute(f'{which}("{quoted}")') if line != "ok"]
+        except (apsw.CorruptError, apsw.SQLError) as error:
+            yield f"table {table}: {error}"
 
 
 def check_collection(
@@ -266,5 +290,5 @@ def _full_text(database: Database, spec: CollectionSpec, report: OnProgress) -> 
         table = copy.removeprefix("temp.")
         try:
             database.connection.execute(f"INSERT INTO {copy} ({table}, rank) VALUES ('integrity-check', 1)")
-        except apsw.CorruptError:
+        except (apsw.CorruptError, apsw.SQLError):  # the latter where the index does not know its own format
             yield Finding("full_text_stale", spec.name)

@@ -11,22 +11,26 @@ from typing import Any
 
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.integrity import damaged_chunks, missing_schema
-from qedge_dagster.collection.schema import CollectionSpec, key_index_sql, read_spec, trigger_sql, vector_table_sql
+from qedge_dagster.collection.schema import (
+    INDEXED,
+    CollectionSpec,
+    key_index_sql,
+    read_spec,
+    trigger_sql,
+    vector_table_sql,
+)
 from qedge_dagster.collection.state_integrity import STATE_CHECKS, damaged_notes, leftover_sources, unusable_staged
 from qedge_dagster.collection.vector_blocks import vector_blocks
 from qedge_dagster.collection.writer import CollectionWriter, VectorsMissing
 
 __all__ = ["mend_collection", "rebuild_indexes"]
 
-_OWN_INDEXES = ("key", "source_id", "document_id", "content_hash")
-
-
 def rebuild_indexes(database: Database, names: list[str], indexes: frozenset[str]) -> list[str]:
     """Build those of `indexes` anew that belong to the collections `names`; an application's are its own."""
     done: list[str] = []
     with database.atomic():
         for name in names:
-            for column in _OWN_INDEXES:
+            for column in INDEXED:
                 if f"{name}_{column}" in indexes:
                     database.connection.execute(f"REINDEX {name}_{column}")
                     done.append(f"index {name}_{column} was built again")
@@ -63,8 +67,7 @@ class _Mending:
         missing = missing_schema(self._connection, self._name)
         yield from self._make_triggers(missing)
         if any(kind.startswith("full_text") for kind in kinds):
-            self._connection.execute(f"INSERT INTO {self._name}_fts ({self._name}_fts) VALUES ('rebuild')")
-            yield "the full-text index was built again from the chunks"
+            yield self._rebuild_full_text()
         if kinds & {"vectors_misplaced", "vectors_of_wrong_size"}:
             yield self._rebuild_vectors()
         yield from self._mend_staged()
@@ -90,6 +93,13 @@ class _Mending:
             if event in missing:
                 self._connection.execute(f"DROP TRIGGER IF EXISTS {self._name}_after_{event}; {sql}")
                 yield f"the trigger for {event} was made again"
+
+    def _rebuild_full_text(self) -> str:
+        table = f"{self._name}_fts"
+        # The one thing that 'rebuild' does not make anew, and cannot do without: 4 is the format of an index.
+        self._connection.execute(f"INSERT OR IGNORE INTO {table}_config VALUES ('version', 4)")
+        self._connection.execute(f"INSERT INTO {table} ({table}) VALUES ('rebuild')")
+        return "the full-text index was built again from the chunks"
 
     # vectors
 

@@ -16,6 +16,7 @@ from qedge_dagster.errors import QedgeError
 from qedge_dagster.hashing import HASH_ALGORITHM
 
 __all__ = [
+    "INDEXED",
     "SCHEMA_VERSION",
     "CollectionSpec",
     "Distance",
@@ -48,6 +49,10 @@ _COLUMNS = (
     *("_rowid", "key", "source_id", "document_id", "ordinal", "text", "heading_path", "content_hash"),
     *("char_start", "char_end", "token_count", "page", "block_kind", "extractor_id", "media_type", "created_utc"),
 )
+
+
+#: Each index is named after the collection and the column that it begins with.
+INDEXED = ("key", "source_id", "document_id", "content_hash")
 
 
 @dataclass(frozen=True, slots=True)

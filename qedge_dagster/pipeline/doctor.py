@@ -155,7 +155,7 @@ class _Patient:
         found = check_pages(self._database, quick=quick)
         notes: list[str] = []
         # What is read from damaged pages, or through an index that is out of step, says nothing.
-        if all(finding.kind == "full_text_damaged" for finding in found):
+        if not any(finding.kind in ("file_damaged", "index_damaged") for finding in found):
             try:
                 for name in self._names:
                     known = {finding.kind for finding in found if finding.collection == name}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Callable
 from contextlib import closing
@@ -60,15 +59,12 @@ def kinds(db: Path) -> list[str]:
     return [finding.kind for finding in examine(db).found]
 
 
-def _empty_index(db: Path) -> None:
-    """The index keeps its name and loses its entries."""
-    (query,) = "UPDATE sqlite_master SET sql = {} WHERE name = 'chunks_document_id'",
-    for new in ("sql || ' WHERE 0'", "replace(sql, ' WHERE 0', '')"):
-        with closing(Database(db)) as database:
-            database.connection.execute("PRAGMA writable_schema = ON")
-            database.connection.execute(query.format(new))
-        if "replace" not in new:
-            sql("REINDEX chunks_document_id")(db)
+def _empty_index(db: Path, name: str = "chunks_document_id") -> None:
+    """The index loses its entries: it is built for no row, and then said to be for all."""
+    change = f"UPDATE sqlite_master SET sql = {{}} WHERE name = '{name}'"
+    sql("PRAGMA writable_schema = ON", change.format("sql || ' WHERE 0'"))(db)
+    sql(f"REINDEX {name}")(db)
+    sql("PRAGMA writable_schema = ON", change.format("replace(sql, ' WHERE 0', '')"))(db)
 
 
 def _stale_lock(db: Path) -> None:
@@ -100,7 +96,7 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
     ),
     "zero vector": (sql("UPDATE chunks_vec SET embedding = zeroblob(32) WHERE rowid = 3"), ["vectors_unusable"]),
     "NaN vector": (
-        sql("UPDATE chunks_vec SET embedding = unhex('0000C07F') || zeroblob(28) WHERE rowid = 3"),
+        sql("UPDATE chunks_vec SET embedding = CAST(unhex('0000C07F') || zeroblob(28) AS BLOB) WHERE rowid = 3"),
         ["vectors_unusable"],
     ),
     "slot of another row": (
@@ -125,6 +121,8 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
         sql("UPDATE chunks_fts_data SET block = zeroblob(length(block)) WHERE id > 10"),
         ["full_text_damaged"],
     ),
+    "full-text structure lost": (sql("DELETE FROM chunks_fts_data WHERE id = 10"), ["full_text_damaged"]),
+    "full-text format unknown": (sql("DELETE FROM chunks_fts_config"), ["full_text_damaged"]),
     "content hash cut off": (
         sql("UPDATE chunks SET content_hash = substr(content_hash, 1, 8) WHERE _rowid = 2"),
         ["chunks_damaged"],
@@ -270,6 +268,16 @@ def test_damaged_pages(db: Path) -> None:
     assert not mended.healthy
     assert mended.done == ()
     assert db.read_bytes() == content
+
+
+def test_an_index_of_another_owner(db: Path) -> None:
+    """It is told, and left to its owner; the collection is looked at all the same."""
+    sql("CREATE TABLE app (x)", "CREATE INDEX app_x ON app (x)", "INSERT INTO app VALUES (1)")(db)
+    _empty_index(db, "app_x")
+    DAMAGE["vectors deleted"][0](db)
+    mended = mend(db)
+    assert [finding.kind for finding in mended.found] == ["other_index_damaged", "vectors_missing"]
+    assert [(finding.kind, finding.examples) for finding in mended.left] == [("other_index_damaged", ("app_x",))]
 
 
 def test_a_model_record_is_not_made_up(db: Path) -> None:
@@ -484,10 +492,3 @@ def test_a_repaired_database_answers(db: Path) -> None:
     with Collection.open(db, embedder=CountingEmbedder()) as collection:
         kept = collection.chunk_count()
         assert len(collection.search("word", top=kept + 5)) == kept
-    assert re.fullmatch(r"chunks: 2 chunks without a vector were deleted", mend_lines(db)[0])
-
-
-def mend_lines(db: Path) -> list[str]:
-    """What a repair of the same damage says."""
-    DAMAGE["vectors deleted"][0](db)
-    return list(mend(db).done)
