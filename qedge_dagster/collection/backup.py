@@ -18,8 +18,8 @@ from qedge_dagster.errors import QedgeError
 
 __all__ = ["backup"]
 
-# 2 MiB of the usual page size: often enough for a progress display and for Ctrl-C.
-_PAGES_PER_STEP = 512
+# 512 KiB of the usual page size: often enough for a progress display and for Ctrl-C.
+_PAGES_PER_STEP = 128
 
 
 def backup(
@@ -99,8 +99,10 @@ def _copy(
                     report("copying pages", pages.page_count - pages.remaining, pages.page_count)
             # The pages say that there is a write-ahead log, which only a writer needs.
             copy.pragma("journal_mode", "delete")
-    except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
-        raise _not_written(target, str(error)) from error
+    except apsw.FullError as error:  # its own message says "not an error"
+        raise _not_written(target, "no space left") from error
+    except (apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
+        raise _not_written(target, type(error).__name__ if "not an error" in str(error) else str(error)) from error
 
 
 def _put_in_place(partial: Path, target: Path, overwrite: bool) -> None:

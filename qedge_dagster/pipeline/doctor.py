@@ -109,6 +109,8 @@ def mend(
                     after = patient.look()
         except apsw.CorruptError as error:
             raise QedgeError(6204, f"{path} is damaged: {error}") from error
+        except UnicodeDecodeError as error:
+            raise QedgeError(6204, f"{path} is damaged: an id or a key is no UTF-8") from error
         except apsw.Error as error:
             raise QedgeError(6205, f"{path}: {error}") from error
     return Diagnosis(before.database, before.collections, before.found, tuple(done), after.left, after.notes)
