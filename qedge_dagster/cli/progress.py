@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from qedge_dagster.cli.output import counted, fit, note, printable
+from qedge_dagster.collection.integrity import OnProgress, no_progress
 from qedge_dagster.pipeline.events import (
     DocumentFailed,
     DocumentIndexed,
@@ -107,11 +108,11 @@ def _plain(counts: Progress, clock: Callable[[], float]) -> Callable[[Event], No
 
 
 @contextmanager
-def measure(*, quiet: bool) -> Generator[Callable[[str, int, int], None]]:
+def measure(*, quiet: bool) -> Generator[OnProgress]:
     """For work whose extent is known: the function takes what is done, how much of it, and of how much (0: unknown).
     Shown on a terminal only."""
     if quiet or not sys.stderr.isatty():
-        yield lambda *_: None
+        yield no_progress
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn

@@ -5,14 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
 
 from qedge_dagster.collection.connection import Database
-from qedge_dagster.collection.integrity import check_pages
+from qedge_dagster.collection.integrity import OnProgress, check_pages, no_progress
 from qedge_dagster.collection.snapshot import read_errors
 from qedge_dagster.errors import QedgeError
 
@@ -27,7 +26,7 @@ def backup(
     target: Path | str,
     *,
     overwrite: bool = False,
-    on_progress: Callable[[str, int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> int:
     """Copy the database at `path`, every table in it, as it is at this moment; returns the size in bytes.
 
@@ -38,7 +37,7 @@ def backup(
     `overwrite`) or is in use, 6207 if it cannot be written.
     """
     path, target = Path(path), Path(target)
-    report = on_progress or (lambda *_: None)
+    report = on_progress or no_progress
     with closing(Database(path, read_only=True)) as database:
         _check_target(path, target, overwrite)
         partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
@@ -87,9 +86,7 @@ def _check_target(path: Path, target: Path, overwrite: bool) -> None:
             )
 
 
-def _copy(
-    source: apsw.Connection, partial: Path, target: Path, report: Callable[[str, int, int], None]
-) -> None:
+def _copy(source: apsw.Connection, partial: Path, target: Path, report: OnProgress) -> None:
     """Page by page within the source's read transaction, so that a writer does not make it begin again."""
     try:
         with closing(apsw.Connection(str(partial.absolute()))) as copy:

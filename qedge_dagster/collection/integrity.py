@@ -25,10 +25,23 @@ from qedge_dagster.collection.state_integrity import check_state
 from qedge_dagster.collection.vector_blocks import VectorBlock, vector_blocks
 from qedge_dagster.hashing import chunk_key, content_hash_of_bytes
 
-__all__ = ["OnProgress", "check_collection", "check_integrity", "check_pages", "damaged_chunks", "missing_schema"]
+__all__ = [
+    "OnProgress",
+    "check_collection",
+    "check_integrity",
+    "check_pages",
+    "damaged_chunks",
+    "missing_schema",
+    "no_progress",
+]
 
 #: Called now and then with what is looked at, how far, and of how much.
 OnProgress: TypeAlias = Callable[[str, int, int], None]
+
+
+def no_progress(_what: str, _done: int, _total: int) -> None:
+    """For callers whom nobody watches."""
+
 
 _EXAMPLES = 5
 _LINES_OF_SQLITE = 20
@@ -85,7 +98,7 @@ def _sqlite_lines(connection: apsw.Connection, pragma: str) -> Iterator[str]:
             raise
     which = pragma.partition("(")[0]
     for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-        quoted = table.replace('"', '""')
+        quoted = str(table).replace('"', '""')
         try:
             yield from [line for (line,) in connection.execute(f'{which}("{quoted}")') if line != "ok"]
         except (apsw.CorruptError, apsw.SQLError) as error:
@@ -99,7 +112,7 @@ def check_collection(
 
     Raises `QedgeError` 6002 if there is no such collection, 6204 if its pages cannot be read.
     """
-    report = on_progress or (lambda *_: None)
+    report = on_progress or no_progress
     with collection_snapshot(database, name) as spec:
         connection = database.connection
         findings = [*_schema(connection, name), *_rows(connection, name), *check_state(connection, spec)]
@@ -125,7 +138,7 @@ def missing_schema(connection: apsw.Connection, name: str) -> set[str]:
         if re.search(rf"AFTER\s+{event}\b", sql, re.IGNORECASE) and f"{name}_fts" in sql
     }
     unique = connection.execute(
-        "SELECT 1 FROM pragma_index_list(?) AS l WHERE l.\"unique\" AND l.partial = 0"
+        'SELECT 1 FROM pragma_index_list(?) AS l WHERE l."unique" AND l.partial = 0'
         " AND (SELECT group_concat(name) FROM pragma_index_info(l.name)) = 'key'",
         (name,),
     ).get
@@ -192,7 +205,9 @@ class _HashedRow:
     text_hash: bytes
 
 
-def _hashed_rows(connection: apsw.Connection, name: str, document: tuple[str, str] | None = None) -> Iterator[_HashedRow]:
+def _hashed_rows(
+    connection: apsw.Connection, name: str, document: tuple[str, str] | None = None
+) -> Iterator[_HashedRow]:
     """All rows, by source and document, or those of one document."""
     where = "" if document is None else "WHERE source_id = ? AND document_id = ?"
     # As bytes: damaged text may be no UTF-8.
@@ -252,12 +267,13 @@ def _vectors(connection: apsw.Connection, spec: CollectionSpec, report: OnProgre
 
 def _found(connection: apsw.Connection, name: str, block: VectorBlock) -> int:
     """How many of the block's rows are looked for in the slot that they are in."""
-    rows: list[tuple[int, int, int]] = connection.execute(
-        f"SELECT rowid, chunk_id, chunk_offset FROM {name}_vec_rowids"
-        " WHERE rowid IN (SELECT value FROM json_each(?))",
+    rows = connection.execute(
+        f"SELECT rowid, chunk_id, chunk_offset FROM {name}_vec_rowids WHERE rowid IN (SELECT value FROM json_each(?))",
         (str(block.rowids.tolist()),),
     ).fetchall()
-    slots = {(rowid, block.number, slot) for rowid, slot in zip(block.rowids.tolist(), block.slots.tolist(), strict=True)}
+    slots = {
+        (rowid, block.number, slot) for rowid, slot in zip(block.rowids.tolist(), block.slots.tolist(), strict=True)
+    }
     return len(slots.intersection(rows))
 
 

@@ -25,6 +25,7 @@ from qedge_dagster.collection.writer import CollectionWriter, VectorsMissing
 
 __all__ = ["mend_collection", "rebuild_indexes"]
 
+
 def rebuild_indexes(database: Database, names: list[str], indexes: frozenset[str]) -> list[str]:
     """Build those of `indexes` anew that belong to the collections `names`; an application's are its own."""
     done: list[str] = []
@@ -59,7 +60,8 @@ class _Mending:
         self._now = now
         self._connection.execute("DROP TABLE IF EXISTS temp.qedge_doctor_again")
         self._connection.execute(
-            "CREATE TEMP TABLE qedge_doctor_again (source_id TEXT, document_id TEXT, PRIMARY KEY (source_id, document_id))"
+            "CREATE TEMP TABLE qedge_doctor_again"
+            " (source_id TEXT, document_id TEXT, PRIMARY KEY (source_id, document_id))"
         )
 
     def mend(self, kinds: frozenset[str]) -> Iterator[str]:
@@ -121,7 +123,8 @@ class _Mending:
         connection.execute(vector_table_sql(self._spec))
         kept: int = connection.execute("SELECT count(*) FROM temp.qedge_doctor_vector").get
         connection.execute(
-            f"INSERT INTO {name}_vec (rowid, embedding) SELECT row, embedding FROM temp.qedge_doctor_vector ORDER BY row"
+            f"INSERT INTO {name}_vec (rowid, embedding)"
+            " SELECT row, embedding FROM temp.qedge_doctor_vector ORDER BY row"
         )
         connection.execute("DROP TABLE temp.qedge_doctor_vector")
         return f"the vector table was built again from {kept} vectors"
@@ -185,7 +188,8 @@ class _Mending:
         numbered = 0
         for rowid, source_id, document_id, number in self._each(
             f"SELECT _rowid, source_id, document_id, number FROM (SELECT _rowid, source_id, document_id, ordinal,"
-            " row_number() OVER (PARTITION BY source_id, document_id ORDER BY ordinal, char_start, _rowid) - 1 AS number"
+            " row_number() OVER (PARTITION BY source_id, document_id ORDER BY ordinal, char_start, _rowid) - 1"
+            " AS number"
             f" FROM {name}) WHERE ordinal IS NOT number"
         ):
             self._again(source_id, document_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import apsw
 import numpy as np
@@ -11,7 +11,15 @@ import numpy as np
 from qedge_dagster.collection.findings import Finding
 from qedge_dagster.collection.schema import CollectionSpec
 
-__all__ = ["STATE_CHECKS", "check_state", "damaged_notes", "leftover_sources", "unusable_staged"]
+__all__ = [
+    "STATE_CHECKS",
+    "check_state",
+    "damaged_notes",
+    "known_sources",
+    "leftover_sources",
+    "names_without_tables",
+    "unusable_staged",
+]
 
 _EXAMPLES = 5
 
@@ -110,3 +118,25 @@ def leftover_sources(connection: apsw.Connection, name: str) -> dict[str, int]:
             (name, name.removesuffix("_rebuild")),
         )
     )
+
+
+def known_sources(connection: apsw.Connection, name: str, *, with_rows: bool) -> set[str]:
+    """Every source that the state of a collection names, in whatever table, or (`with_rows`) its chunks do."""
+    kept = (
+        "SELECT source_id FROM qedge_ingest_document WHERE collection = ?1"
+        " UNION SELECT source_id FROM qedge_ingest_version WHERE collection = ?1"
+        " UNION SELECT source_id FROM qedge_ingest_staged WHERE collection = ?1"
+        " UNION SELECT source_id FROM qedge_ingest_run WHERE collection = ?1"
+    )
+    rows = connection.execute(f"{kept} UNION SELECT source_id FROM {name}" if with_rows else kept, (name,))
+    return {source_id for (source_id,) in rows if isinstance(source_id, str)}
+
+
+def names_without_tables(connection: apsw.Connection, names: Collection[str]) -> list[str]:
+    """Collections that state is kept of, but that are not among `names`, those that have tables."""
+    kept = connection.execute(
+        "SELECT collection FROM qedge_ingest_document UNION SELECT collection FROM qedge_ingest_version"
+        " UNION SELECT collection FROM qedge_ingest_staged"
+        " UNION SELECT substr(key, 1, instr(key, '/') - 1) FROM qedge_ingest_meta WHERE instr(key, '/') > 1 ORDER BY 1"
+    )
+    return [str(name) for (name,) in kept if name not in names]

@@ -28,7 +28,7 @@ class VectorBlock:
     def usable(self) -> np.ndarray:
         """By slot, whether the vector is neither zero nor anywhere infinite or NaN."""
         assert self.vectors is not None
-        return np.isfinite(self.vectors).all(axis=1) & self.vectors.any(axis=1)
+        return np.asarray(np.isfinite(self.vectors).all(axis=1) & self.vectors.any(axis=1))
 
 
 def vector_blocks(

@@ -15,10 +15,11 @@ from filelock import FileLock, Timeout
 from qedge_dagster.artifacts.files import ArtifactFolder, discard
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.findings import Finding
-from qedge_dagster.collection.integrity import OnProgress, check_collection, check_pages
+from qedge_dagster.collection.integrity import OnProgress, check_collection, check_pages, no_progress
 from qedge_dagster.collection.repair import mend_collection, rebuild_indexes
 from qedge_dagster.collection.schema import check_file, list_collections, read_spec
 from qedge_dagster.collection.snapshot import read_errors
+from qedge_dagster.collection.state_integrity import known_sources, names_without_tables
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.pipeline.document import utc_now
 from qedge_dagster.pipeline.lock import is_locked, lock_path, run_lock
@@ -133,7 +134,7 @@ class _Patient:
         self._database = database
         self._connection = database.connection
         self._artifacts = artifacts
-        self._report: OnProgress = on_progress or (lambda *_: None)
+        self._report: OnProgress = on_progress or no_progress
         with read_errors(database.path):
             known = check_file(database)
             names = list_collections(database)
@@ -182,7 +183,7 @@ class _Patient:
                 if self._artifacts is not None and not quick:
                     yield from self._artifact_finding(name, self._artifacts)
             if self._whole_file:
-                for name in self._without_tables():
+                for name in names_without_tables(self._connection, self._names):
                     yield Finding("state_without_tables", name)
                 locks = list(self._stale_locks())
                 if locks:
@@ -194,7 +195,8 @@ class _Patient:
         if any(self._is_active(name, source_id) for source_id in self._sources(name)):
             return
         left = [
-            path.name for path in ArtifactFolder(root, name).leftover(StateStore(self._database, name), self._sources(name))
+            path.name
+            for path in ArtifactFolder(root, name).leftover(StateStore(self._database, name), self._sources(name))
         ]
         if left:
             yield Finding("artifacts_leftover", name, len(left), examples=tuple(left[:_EXAMPLES]))
@@ -211,13 +213,6 @@ class _Patient:
             for run in StateStore(self._database, name).unfinished_runs():
                 state = "is active" if self._is_active(name, run.source_id) else "has died: run its source again"
                 yield f"{name}: run {run.run_id} {state}"
-
-    def _without_tables(self) -> list[str]:
-        """Names of collections that state is kept of, but that have no tables."""
-        queries = [f"SELECT collection FROM qedge_ingest_{table}" for table in ("document", "version", "staged")]
-        queries.append("SELECT substr(key, 1, instr(key, '/') - 1) FROM qedge_ingest_meta WHERE instr(key, '/') > 1")
-        kept = self._connection.execute(" UNION ".join(queries) + " ORDER BY 1")
-        return [name for (name,) in kept if name not in self._names]
 
     # locks
 
@@ -236,15 +231,7 @@ class _Patient:
                 self._holds_locks = False
 
     def _sources(self, name: str) -> set[str]:
-        """Every source that a collection knows of, in whatever table."""
-        queries = [
-            f"SELECT source_id FROM qedge_ingest_{table} WHERE collection = ?1"
-            for table in ("document", "version", "staged", "run")
-        ]
-        if name in self._names:
-            queries.append(f"SELECT source_id FROM {name}")
-        rows = self._connection.execute(" UNION ".join(queries), (name,))
-        return {row[0] for row in rows if isinstance(row[0], str)}
+        return known_sources(self._connection, name, with_rows=name in self._names)
 
     def _is_active(self, name: str, source_id: str) -> bool:
         base = name.removesuffix(SUFFIX)

@@ -11,8 +11,15 @@ from pathlib import Path
 import apsw
 import pytest
 
-from qedge_dagster import Collection, FolderSource, IngestionBudget, IngestionOptions, IngestionPipeline, QedgeError
-from qedge_dagster import RunOptions
+from qedge_dagster import (
+    Collection,
+    FolderSource,
+    IngestionBudget,
+    IngestionOptions,
+    IngestionPipeline,
+    QedgeError,
+    RunOptions,
+)
 from qedge_dagster.artifacts.files import ArtifactFolder
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.pipeline.doctor import examine, mend
@@ -129,8 +136,11 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
     ),
     "text changed": (sql(f"UPDATE chunks SET text = 'another' WHERE _rowid = {ROW}"), ["chunks_damaged"]),
     "text changed behind the triggers": (
-        sql(f"UPDATE chunks SET text = 'x' WHERE _rowid = {ROW}", FTS_DELETE, "INSERT INTO chunks_fts (rowid, text,"
-            f" heading_path) {OTHER_TEXT}"),
+        sql(
+            f"UPDATE chunks SET text = 'x' WHERE _rowid = {ROW}",
+            FTS_DELETE,
+            f"INSERT INTO chunks_fts (rowid, text, heading_path) {OTHER_TEXT}",
+        ),
         ["chunks_damaged", "full_text_stale"],
     ),
     "text no UTF-8": (
@@ -143,8 +153,10 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
     "all rows lost": (sql("DELETE FROM chunks"), ["state_disagrees"]),
     "ordinals exchanged": (sql("UPDATE chunks SET ordinal = 1 WHERE ordinal = 0"), ["ordinals_wrong"]),
     "state lost": (
-        sql("DELETE FROM qedge_ingest_document WHERE document_id = '1.md'",
-            "DELETE FROM qedge_ingest_version WHERE document_id = '1.md'"),
+        sql(
+            "DELETE FROM qedge_ingest_document WHERE document_id = '1.md'",
+            "DELETE FROM qedge_ingest_version WHERE document_id = '1.md'",
+        ),
         ["state_missing"],
     ),
     "hash of a document cut off": (
@@ -156,8 +168,10 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
         ["state_damaged"],
     ),
     "versions of no document": (
-        sql("INSERT INTO qedge_ingest_version SELECT collection, source_id, 'gone', extracted, chunks, embeddings,"
-            " collection_rows FROM qedge_ingest_version LIMIT 1"),
+        sql(
+            "INSERT INTO qedge_ingest_version SELECT collection, source_id, 'gone', extracted, chunks, embeddings,"
+            " collection_rows FROM qedge_ingest_version LIMIT 1"
+        ),
         ["versions_wrong"],
     ),
     "staged vector of another dimension": (
@@ -317,14 +331,16 @@ def _rebuilt(docs: Path, db: Path) -> None:
 def _half_rebuilt(docs: Path, db: Path) -> None:
     ingest(db, source(docs), CountingEmbedder())
     ingest(
-        db, source(docs), CountingEmbedder("model-b"), run=RunOptions(rebuild=True), budget=IngestionBudget(max_documents=1)
+        db,
+        source(docs),
+        CountingEmbedder("model-b"),
+        run=RunOptions(rebuild=True),
+        budget=IngestionBudget(max_documents=1),
     )
 
 
 def _trigram_l2(docs: Path, db: Path) -> None:
-    ingest(
-        db, source(docs), CountingEmbedder(), options=IngestionOptions(fts_tokenizer="trigram", distance="l2")
-    )
+    ingest(db, source(docs), CountingEmbedder(), options=IngestionOptions(fts_tokenizer="trigram", distance="l2"))
 
 
 def _two_collections(docs: Path, db: Path) -> None:
@@ -405,7 +421,7 @@ def test_one_collection_of_two(docs: Path, tmp_path: Path) -> None:
     assert error.value.code == 6002
 
 
-def test_a_database_that_is_read_only(db: Path) -> None:
+def test_a_database_that_is_read_only(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It can be looked over, full text against the text included; a repair is refused with 6205."""
     DAMAGE["full-text entry of another text"][0](db)
     with closing(Database(db)) as database:
@@ -417,8 +433,8 @@ def test_a_database_that_is_read_only(db: Path) -> None:
 
     content = db.read_bytes()
     assert kinds(db) == ["full_text_stale"]
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(QedgeError) as error:
-        patch.setattr("qedge_dagster.pipeline.doctor.Database", read_only)
+    monkeypatch.setattr("qedge_dagster.pipeline.doctor.Database", read_only)
+    with pytest.raises(QedgeError) as error:
         mend(db)
     assert error.value.code == 6205
     assert db.read_bytes() == content
