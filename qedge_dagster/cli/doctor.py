@@ -20,7 +20,7 @@ _EPILOG = """\b
 Examples:
   qedge doctor
   qedge doctor --quick --json                  # from cron: exit code 1 says that something is wrong
-  qedge doctor --repair && qedge ingest docs   # mend, then index again what was lost
+  qedge doctor --repair                        # then `qedge ingest` indexes again what was lost
 
 Exit codes: 0 nothing is wrong (any more), 1 something is, 2 wrong usage. A repair needs neither the documents nor the
 model; it waits for no run, and ends with 6008 if one is active. What only a backup can bring back, it says."""
