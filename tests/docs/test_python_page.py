@@ -29,7 +29,7 @@ def test_every_snippet_runs(
         (tmp_path / name).write_text(text, "utf-8")
     monkeypatch.chdir(tmp_path)
     snippets = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(snippets) == 8
+    assert len(snippets) == 9
     names: dict[str, object] = {"__name__": "python_page"}
     shown: list[list[str]] = []
     for number, snippet in enumerate(snippets):
