@@ -43,8 +43,8 @@ def reference() -> str:
     shared = {name for name in set.union(*names_of) if sum(name in some for some in names_of) >= len(names_of) - 2}
     parts = [
         _INTRODUCTION,
-        "\n## Every command\n\n`ui` and `backup` are about all collections and take no `--collection`; `doctor` looks at all"
-        " without it.\n\n",
+        "\n## Every command\n\n`ui` and `backup` are about all collections and take no `--collection`;"
+        " `doctor` looks at all without it.\n\n",
         *_table(next(iter(commands.values())), only=shared),
     ]
     for name, command in commands.items():
