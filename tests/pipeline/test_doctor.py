@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -25,6 +26,7 @@ from qedge_dagster.collection.connection import Database
 from qedge_dagster.pipeline.doctor import examine, mend
 from qedge_dagster.pipeline.lock import lock_path
 from qedge_dagster.state import StageVersions
+from tests.collection.support import HashEmbedder, build, row
 from tests.pipeline.support import CountingEmbedder, contents, ingest, prose, write
 
 Damage = Callable[[Path], None]
@@ -467,30 +469,21 @@ def test_looking_never_waits_for_a_writer(db: Path) -> None:
         assert kinds(db) == []
 
 
-def test_memory_is_bounded_by_a_document(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No statement of a look hands more than one block of vectors to Python at a time, nor all rows at once."""
-    fetched: list[int] = []
-    fetchall = apsw.Cursor.fetchall
-
-    class Counting(apsw.Cursor):
-        def fetchall(self) -> list[object]:
-            rows = fetchall(self)
-            fetched.append(len(rows))
-            return rows
-
-    connect = Database.__init__
-
-    def counted(self: Database, *args: object, **options: object) -> None:
-        connect(self, *args, **options)  # type: ignore[arg-type]
-        self.connection.cursor_factory = Counting
-
-    monkeypatch.setattr(Database, "__init__", counted)
-    with closing(Database(db)) as database:
-        chunks: int = database.connection.execute("SELECT count(*) FROM chunks").get
-    fetched.clear()
+def test_memory_does_not_grow_with_the_collection(tmp_path: Path) -> None:
+    """A look, and a repair that goes over every row, hold a block of vectors and a document, not 12 MiB of them."""
+    db = tmp_path / "large.db"
+    rows = (row(f"chunk {n} " + "word " * 200, f"d{n // 10}", n % 10) for n in range(6_000))
+    build(db, rows, HashEmbedder(256))
+    sql("UPDATE chunks_vec_rowids SET chunk_offset = 77 WHERE rowid = 1")(db)
+    assert db.stat().st_size > 12 << 20
+    for look in (examine, mend):
+        tracemalloc.start()
+        try:
+            assert [finding.kind for finding in look(db).found] == ["vectors_misplaced"]
+            assert tracemalloc.get_traced_memory()[1] < 3 << 20
+        finally:
+            tracemalloc.stop()
     assert kinds(db) == []
-    assert fetched
-    assert max(fetched) <= min(256, chunks)
 
 
 def test_progress_names_what_is_looked_at(db: Path) -> None:
