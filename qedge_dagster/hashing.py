@@ -7,7 +7,15 @@ from typing import BinaryIO
 
 from xxhash import xxh3_128
 
-__all__ = ["HASH_ALGORITHM", "ByteLimitExceeded", "chunk_key", "content_hash", "hash_fields", "hash_stream"]
+__all__ = [
+    "HASH_ALGORITHM",
+    "ByteLimitExceeded",
+    "chunk_key",
+    "content_hash",
+    "content_hash_of_bytes",
+    "hash_fields",
+    "hash_stream",
+]
 
 HASH_ALGORITHM = "xxh128-v1"
 _READ_BYTES = 64 * 1024
@@ -24,7 +32,11 @@ class ByteLimitExceeded(Exception):
 
 def content_hash(text: str) -> bytes:
     """Hash of the UTF-8 bytes of `text`, 16 bytes. Raises `UnicodeEncodeError` for a lone surrogate."""
-    return xxh3_128(text.encode()).digest()
+    return content_hash_of_bytes(text.encode())
+
+
+def content_hash_of_bytes(utf8: bytes) -> bytes:
+    return xxh3_128(utf8).digest()
 
 
 def hash_stream(stream: BinaryIO, limit: int) -> tuple[bytes, int]:

@@ -40,10 +40,11 @@ def reference() -> str:
     names = main.list_commands(context)
     commands = {name: command for name in names if (command := main.get_command(context, name)) is not None}
     names_of = [{str(option.name) for option in _options(command)} for command in commands.values()]
-    shared = {name for name in set.union(*names_of) if sum(name in some for some in names_of) >= len(names_of) - 1}
+    shared = {name for name in set.union(*names_of) if sum(name in some for some in names_of) >= len(names_of) - 2}
     parts = [
         _INTRODUCTION,
-        "\n## Every command\n\n`ui` shows all collections and takes no `--collection`.\n\n",
+        "\n## Every command\n\n`ui` and `backup` are about all collections and take no `--collection`;"
+        " `doctor` looks at all without it.\n\n",
         *_table(next(iter(commands.values())), only=shared),
     ]
     for name, command in commands.items():

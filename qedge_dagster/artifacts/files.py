@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,14 +76,29 @@ class ArtifactFolder:
 
         The caller holds the run lock of the source, else the file of a document that is about to be switched would go.
         """
+        return discard(self._outdated(state, source_id))
+
+    def leftover(self, state: StateStore, source_ids: Collection[str]) -> Iterator[Path]:
+        """Files of no current version of these sources, and of any other source."""
+        for source_id in source_ids:
+            yield from self._outdated(state, source_id)
+        known = tuple(map(_source_prefix, source_ids))
+        for stage in ARTIFACT_STAGES:
+            for path in _listed(self.stage(stage)):
+                if not path.name.removeprefix(".").startswith(known):
+                    yield path
+
+    def _outdated(self, state: StateStore, source_id: str) -> Iterator[Path]:
         current = {
             path
             for document_id, versions in state.all_versions(source_id)
             for path in self.paths(source_id, document_id, versions).values()
         }
         prefix = _source_prefix(source_id)
-        found = (path for stage in ARTIFACT_STAGES for path in _listed(self.stage(stage)))
-        return discard(path for path in found if path.name.removeprefix(".").startswith(prefix) and path not in current)
+        for stage in ARTIFACT_STAGES:
+            for path in _listed(self.stage(stage)):
+                if path.name.removeprefix(".").startswith(prefix) and path not in current:
+                    yield path
 
     def adopt(self, other: ArtifactFolder) -> None:
         """Have the files of `other` here as well. Raises `QedgeError` 6207."""

@@ -17,7 +17,19 @@ from qedge_dagster.cli.output import note
 __all__ = ["main"]
 
 #: In the order of `qedge --help`; each is the module of that name.
-_COMMANDS = ("ingest", "search", "status", "inspect", "prune", "remove", "export", "diagnostics", "ui")
+_COMMANDS = (
+    "ingest",
+    "search",
+    "status",
+    "inspect",
+    "prune",
+    "remove",
+    "export",
+    "diagnostics",
+    "doctor",
+    "backup",
+    "ui",
+)
 
 _EPILOG = """\b
 Examples:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from qedge_dagster.cli.output import counted, fit, note, printable
+from qedge_dagster.collection.integrity import OnProgress, no_progress
 from qedge_dagster.pipeline.events import (
     DocumentFailed,
     DocumentIndexed,
@@ -21,7 +22,7 @@ from qedge_dagster.pipeline.events import (
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
-__all__ = ["Progress", "progress"]
+__all__ = ["Progress", "measure", "progress"]
 
 _LIVE_REFRESHES_PER_SECOND = 10
 _PLAIN_SECONDS = 10.0
@@ -104,3 +105,29 @@ def _plain(counts: Progress, clock: Callable[[], float]) -> Callable[[Event], No
             note(counts.line(200))
 
     return add
+
+
+@contextmanager
+def measure(*, quiet: bool) -> Generator[OnProgress]:
+    """For work whose extent is known: the function takes what is done, how much of it, and of how much (0: unknown).
+    Shown on a terminal only."""
+    if quiet or not sys.stderr.isatty():
+        yield no_progress
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    with Bars(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("", total=None)
+        shown = ""
+
+        def show(what: str, done: int, total: int) -> None:
+            nonlocal shown
+            if what != shown:
+                shown = what
+                bars.reset(task, description=printable(what), total=total or None)
+            bars.update(task, completed=done, total=total or None)
+
+        yield show

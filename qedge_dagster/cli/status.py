@@ -54,9 +54,10 @@ def _facts(state: StateStore) -> dict[str, Any]:
         chunks += row.chunk_count
         counts = by_source.setdefault(source_id, Counter())
         counts.update({"documents": 1, "chunks": row.chunk_count, row.status: 1})
+        # Of an indexed document `qedge doctor --repair` takes the hash, where chunks of it were lost.
+        retried += row.content_hash is None and row.status in ("indexed", "failed")
         if row.status != "indexed":
             not_indexed.append(_not_indexed(source_id, row))
-            retried += row.content_hash is None and row.status == "failed"
             stale += row.chunk_count > 0
     unseen = sum(state.unseen(source_id) for source_id in by_source)
     runs = [run for source_id in by_source if (run := state.last_run(source_id)) is not None]
@@ -149,7 +150,7 @@ def _outstanding_lines(outstanding: dict[str, Any]) -> list[str]:
         for source_id in outstanding["sources_not_completed"]
     ]
     if again := outstanding["documents_to_try_again"]:
-        lines.append(f"  {counted(again, 'failed document')}, to be tried again by the next run")
+        lines.append(f"  {counted(again, 'document')} failed or damaged, to be tried again by the next run")
     if outstanding["documents_stale"]:
         lines.append(
             f"  {counted(outstanding['documents_stale'], 'stale document')}: gone or failed, with older chunks kept"

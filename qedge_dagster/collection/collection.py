@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
+from qedge_dagster.collection.backup import backup
 from qedge_dagster.collection.chunk import COLUMNS, ORDER, StoredChunk
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.export import export_parquet
@@ -133,6 +134,14 @@ class Collection:
         Raises `QedgeError` 6207 if the file cannot be written; a file that was there before is then left as it was.
         """
         return export_parquet(self.path, self.name, Path(path))
+
+    def backup(self, target: Path | str, *, overwrite: bool = False) -> int:
+        """Copy the whole database to the file `target` while others may write to it; returns its size in bytes.
+
+        Raises `QedgeError` 6005 if `target` exists, unless it may be overwritten, or is in use, 6204 if the database
+        is damaged, 6207 if the copy cannot be written; `target` is then as it was before.
+        """
+        return backup(self.path, target, overwrite=overwrite)
 
     def search(
         self,

@@ -16,6 +16,7 @@ from qedge_dagster.errors import QedgeError
 from qedge_dagster.hashing import HASH_ALGORITHM
 
 __all__ = [
+    "INDEXED",
     "SCHEMA_VERSION",
     "CollectionSpec",
     "Distance",
@@ -25,7 +26,12 @@ __all__ = [
     "create",
     "create_collection",
     "drop_collection",
+    "full_text_sql",
+    "key_index_sql",
+    "list_collections",
     "read_spec",
+    "trigger_sql",
+    "vector_table_sql",
 ]
 
 Distance = Literal["cosine", "l2"]
@@ -43,6 +49,10 @@ _COLUMNS = (
     *("_rowid", "key", "source_id", "document_id", "ordinal", "text", "heading_path", "content_hash"),
     *("char_start", "char_end", "token_count", "page", "block_kind", "extractor_id", "media_type", "created_utc"),
 )
+
+
+#: Each index is named after the collection and the column that it begins with.
+INDEXED = ("key", "source_id", "document_id", "content_hash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,35 +105,51 @@ def _collection_sql(spec: CollectionSpec) -> str:
             media_type TEXT,
             created_utc TEXT
         );
-        CREATE UNIQUE INDEX {name}_key ON {name} (key);
+        {key_index_sql(name)}
         CREATE INDEX {name}_source_id ON {name} (source_id, document_id);
         CREATE INDEX {name}_document_id ON {name} (document_id);
         CREATE INDEX {name}_content_hash ON {name} (content_hash);
 
-        CREATE VIRTUAL TABLE {name}_fts USING fts5 (
-            text, heading_path,
-            content='{name}', content_rowid='_rowid', tokenize='{_TOKENIZE[spec.fts_tokenizer]}'
-        );
-        {_vector_table_sql(spec)}
+        {full_text_sql(f"{name}_fts", name, spec.fts_tokenizer)}
+        {vector_table_sql(spec)}
 
-        CREATE TRIGGER {name}_after_insert AFTER INSERT ON {name} BEGIN
-            INSERT INTO {name}_fts (rowid, text, heading_path) VALUES (new._rowid, new.text, new.heading_path);
-        END;
-        CREATE TRIGGER {name}_after_delete AFTER DELETE ON {name} BEGIN
-            INSERT INTO {name}_fts ({name}_fts, rowid, text, heading_path)
-                VALUES ('delete', old._rowid, old.text, old.heading_path);
-            DELETE FROM {name}_vec WHERE rowid = old._rowid;
-        END;
-        -- Only the full-text columns: a chunk that merely moves must not be indexed again.
-        CREATE TRIGGER {name}_after_update AFTER UPDATE OF text, heading_path ON {name} BEGIN
-            INSERT INTO {name}_fts ({name}_fts, rowid, text, heading_path)
-                VALUES ('delete', old._rowid, old.text, old.heading_path);
-            INSERT INTO {name}_fts (rowid, text, heading_path) VALUES (new._rowid, new.text, new.heading_path);
-        END;
+        {" ".join(trigger_sql(name).values())}
     """
 
 
-def _vector_table_sql(spec: CollectionSpec) -> str:
+def full_text_sql(table: str, content: str, tokenizer: FtsTokenizer) -> str:
+    return f"""
+        CREATE VIRTUAL TABLE {table} USING fts5 (
+            text, heading_path,
+            content='{content}', content_rowid='_rowid', tokenize='{_TOKENIZE[tokenizer]}'
+        );
+    """
+
+
+def key_index_sql(name: str) -> str:
+    return f"CREATE UNIQUE INDEX {name}_key ON {name} (key);"
+
+
+def trigger_sql(name: str) -> dict[str, str]:
+    """The triggers that keep vectors and full text in step with the rows, by event."""
+    unindex = (
+        f"INSERT INTO {name}_fts ({name}_fts, rowid, text, heading_path)"
+        " VALUES ('delete', old._rowid, old.text, old.heading_path);"
+    )
+    index = f"INSERT INTO {name}_fts (rowid, text, heading_path) VALUES (new._rowid, new.text, new.heading_path);"
+    bodies = {
+        "insert": ("AFTER INSERT", index),
+        "delete": ("AFTER DELETE", f"{unindex} DELETE FROM {name}_vec WHERE rowid = old._rowid;"),
+        # Only the full-text columns: a chunk that merely moves must not be indexed again.
+        "update": ("AFTER UPDATE OF text, heading_path", f"{unindex} {index}"),
+    }
+    return {
+        event: f"CREATE TRIGGER {name}_after_{event} {when} ON {name} BEGIN {body} END;"
+        for event, (when, body) in bodies.items()
+    }
+
+
+def vector_table_sql(spec: CollectionSpec) -> str:
     return f"""
         CREATE VIRTUAL TABLE {spec.name}_vec USING vec0 (
             embedding float[{spec.dimensions}] distance_metric={spec.distance}, chunk_size=256
@@ -240,6 +266,22 @@ def read_spec(database: Database, name: str) -> CollectionSpec | None:
     if metric not in ("cosine", "l2"):
         raise QedgeError(6011, f"collection {name} measures distance as {metric}")
     return CollectionSpec(name, int(dimensions[1]), metric, tokenizers[tokenize[1]])  # type: ignore[arg-type]
+
+
+def list_collections(database: Database) -> list[str]:
+    """Every collection in the file, by name; tables of the same shape that belong to somebody else are not."""
+    found: list[str] = []
+    for (table,) in database.connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%\\_vec' ESCAPE '\\'"
+        " AND sql LIKE 'CREATE VIRTUAL TABLE%' ORDER BY name"
+    ):
+        name = table.removesuffix("_vec")
+        try:
+            if read_spec(database, name) is not None:
+                found.append(name)
+        except QedgeError:
+            continue
+    return found
 
 
 def create(database: Database, spec: CollectionSpec) -> None:

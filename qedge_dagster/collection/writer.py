@@ -109,7 +109,7 @@ class CollectionWriter:
             )
         )
         return [
-            stored.get(row.key) or fresh.get(row.content_hash) or self._find_vector(source_id, row.content_hash, 0)
+            stored.get(row.key) or fresh.get(row.content_hash) or self.find_vector(source_id, row.content_hash, 0)
             for row in rows
         ]
 
@@ -160,14 +160,15 @@ class CollectionWriter:
                 ),
             )
             rowid = connection.last_insert_rowid()
-            vector = vectors.get(row.content_hash) or self._find_vector(source_id, row.content_hash, rowid)
+            vector = vectors.get(row.content_hash) or self.find_vector(source_id, row.content_hash, rowid)
             connection.execute(f"INSERT INTO {self.name}_vec (rowid, embedding) VALUES (?, ?)", (rowid, vector))
         connection.executemany(
             "DELETE FROM qedge_ingest_staged WHERE collection = ? AND source_id = ? AND content_hash = ?",
             {(self.name, source_id, row.content_hash) for row in rows},
         )
 
-    def _find_vector(self, source_id: str, content_hash: bytes, rowid: int) -> bytes:
+    def find_vector(self, source_id: str, content_hash: bytes, rowid: int) -> bytes:
+        """The vector of a content, from a staged window or from a row other than `rowid`. Raises `VectorsMissing`."""
         vector = self._connection.execute(
             "SELECT embedding FROM qedge_ingest_staged WHERE collection = ? AND source_id = ? AND content_hash = ?",
             (self.name, source_id, content_hash),

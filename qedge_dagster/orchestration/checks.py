@@ -13,6 +13,7 @@ from dagster import (
 )
 
 from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.findings import Finding
 from qedge_dagster.collection.integrity import check_integrity
 from qedge_dagster.orchestration.resource import IngestionResource, ingestion_of
 from qedge_dagster.orchestration.target import IngestionTarget
@@ -56,7 +57,8 @@ def build_ingestion_checks(target: IngestionTarget) -> list[AssetChecksDefinitio
     @asset_check(
         asset=target.key("collection"),
         name="index_integrity",
-        description="Data, vectors and full-text index agree row for row.",
+        description="The file is sound; chunks, hashes, vectors, full text and state agree row for row. What"
+        " `qedge doctor` finds in a collection, and `qedge doctor --repair` mends.",
         required_resource_keys=needs,
     )
     def index_integrity(context: AssetCheckExecutionContext) -> AssetCheckResult:
@@ -64,9 +66,9 @@ def build_ingestion_checks(target: IngestionTarget) -> list[AssetChecksDefinitio
         with ingestion.state(target.collection) as state:
             if state is None:
                 return _nothing_yet()
-        with closing(Database(ingestion.database)) as database:
-            problems = check_integrity(database, target.collection)
-        return AssetCheckResult(passed=not problems, metadata={"problems": problems})
+        with closing(Database(ingestion.database, read_only=True)) as database:
+            findings = check_integrity(database, target.collection)
+        return AssetCheckResult(passed=not findings, metadata=_integrity_metadata(findings))
 
     return [no_failed_documents, nothing_stale, index_integrity]
 
@@ -100,6 +102,11 @@ def _no_failed_documents(state: StateStore | None, target: IngestionTarget) -> A
     return AssetCheckResult(
         passed=not count, severity=AssetCheckSeverity.WARN, metadata={"failed": count, "errors": errors}
     )
+
+
+def _integrity_metadata(findings: list[Finding]) -> dict[str, list[str]]:
+    problems = [finding.message for finding in findings]
+    return {"problems": problems, "remedies": [finding.remedy for finding in findings]} if findings else {}
 
 
 def _nothing_stale(state: StateStore | None, pipeline: IngestionPipeline) -> AssetCheckResult:

@@ -23,6 +23,7 @@ from qedge_dagster.embedding.base import Embedder
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors.base import Extractor
 from qedge_dagster.pipeline.diagnostics import count_documents, diagnostics
+from qedge_dagster.pipeline.doctor import Diagnosis, examine, mend
 from qedge_dagster.pipeline.events import Event, RunFinished
 from qedge_dagster.pipeline.gauge import Gauge
 from qedge_dagster.pipeline.lock import run_lock
@@ -199,6 +200,16 @@ class IngestionPipeline:
     def counts(self) -> dict[str, int]:
         """Documents, chunks, and what is known to be outstanding: `failed`, `stale` and `recipe_stale`."""
         return count_documents(self._database, self._state, self.stages)
+
+    def doctor(self, *, repair: bool = False, quick: bool = False) -> Diagnosis:
+        """Look the collection over, and mend with `repair` what can be mended without the sources.
+
+        Raises `QedgeError` 6002 before the first run, and with `repair` 6008 if a run is active, 6205 if the file
+        cannot be written. Damage, such as 6204 stands for, is in the result.
+        """
+        if repair:
+            return mend(self._database.path, self._state.collection, artifacts=self._artifacts)
+        return examine(self._database.path, self._state.collection, quick=quick, artifacts=self._artifacts)
 
     # inside
 

@@ -49,8 +49,8 @@ def test_every_command_and_option_has_help(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_common_options(name: str) -> None:
-    """Every command takes --db, --json and --debug, and every one but `ui`, which shows them all, --collection."""
-    collection = set() if name == "ui" else {"--collection"}
+    """Every command takes --db, --json and --debug, and --collection unless it is about all of them."""
+    collection = set() if name in ("ui", "backup") else {"--collection"}
     assert {"--db", "--json", "--debug", *collection} <= _options(name).keys()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from qedge_dagster.chunking.base import embed_text
 from qedge_dagster.chunking.tokenizer import Tokenizer
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.schema import CollectionSpec, create
@@ -68,14 +70,17 @@ def row(text: str, document_id: str = "a.md", ordinal: int = 0, **columns: Any) 
 def insert(database: Database, name: str, rows: Iterable[dict[str, Any]], embedder: Embedder) -> None:
     """Rows, vectors and the state of their documents; the caller holds the transaction."""
     counts: dict[tuple[str, str], int] = {}
-    for number, given in enumerate(rows):
+    equals: Counter[tuple[str, str, bytes]] = Counter()
+    for given in rows:
         columns = dict(given)
         vector = columns.pop("vector", None)
         if vector is None:
             vector = embedder.embed_documents([columns["text"]]).vectors[0]
-        digest = content_hash(columns["text"])
+        digest = content_hash(embed_text(columns["heading_path"], columns["text"]))
         columns["content_hash"] = digest
-        columns.setdefault("key", chunk_key(columns["source_id"], columns["document_id"], digest, number))
+        identity = (columns["source_id"], columns["document_id"], digest)
+        columns.setdefault("key", chunk_key(*identity, equals[identity]))
+        equals[identity] += 1
         database.connection.execute(
             f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
             tuple(columns.values()),

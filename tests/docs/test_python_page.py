@@ -29,7 +29,7 @@ def test_every_snippet_runs(
         (tmp_path / name).write_text(text, "utf-8")
     monkeypatch.chdir(tmp_path)
     snippets = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(snippets) == 8
+    assert len(snippets) == 9
     names: dict[str, object] = {"__name__": "python_page"}
     shown: list[list[str]] = []
     for number, snippet in enumerate(snippets):
@@ -40,10 +40,11 @@ def test_every_snippet_runs(
     assert shown[2][0].endswith("boats/engine.md Engine")
     assert len(shown[3]) == 1
     assert shown[3] != ["[]"]
-    assert shown[4] == []
-    assert shown[5][0] in {"boats/engine.md", "boats/mooring.md", "notes.txt"}
-    assert shown[6] == ["3 (384,)"]
-    assert shown[7] == ["1 ['The harbour is closed.']"]
+    assert shown[4] == ["True () []"]
+    assert shown[5] == []
+    assert shown[6][0] in {"boats/engine.md", "boats/mooring.md", "notes.txt"}
+    assert shown[7] == ["3 (384,)"]
+    assert shown[8] == ["1 ['The harbour is closed.']"]
 
 
 def test_every_field_of_the_result_is_listed() -> None:

@@ -101,7 +101,7 @@ class Location:
 
     def problems(self) -> list[str]:
         with closing(Database(self.database)) as opened:
-            return check_integrity(opened, "notes")
+            return [finding.message for finding in check_integrity(opened, "notes")]
 
     def partitions(self) -> list[str]:
         return sorted(self.instance.get_dynamic_partitions(self.target.partitions_name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import dagster as dg
 import pytest
 
 from qedge_dagster.collection import Collection
+from qedge_dagster.collection.connection import Database
 from qedge_dagster.orchestration import (
     abandoned,
     build_full_pass_schedule,
@@ -18,6 +20,7 @@ from qedge_dagster.orchestration import (
     build_reindex_sensor,
 )
 from qedge_dagster.pipeline import IngestionPipeline, RunOptions
+from qedge_dagster.pipeline.doctor import mend
 from tests.orchestration.support import Location
 from tests.pipeline.support import write
 
@@ -134,6 +137,19 @@ def test_a_failed_document_is_not_asked_for_again(location: Location) -> None:
     assert isinstance(tick(location), str)
     write(location.folder, {"broken.txt": "mended"})
     assert documents(tick(location)) == ["broken.txt"]
+
+
+def test_what_a_repair_has_given_up_is_asked_for(location: Location) -> None:
+    """A document that lost rows has no recipe after `qedge doctor --repair`: it is asked for, and only it."""
+    write(location.folder, {"a.txt": "alpha", "b.txt": "beta"})
+    location.run()
+    with closing(Database(location.database)) as database:
+        database.connection.execute("DELETE FROM notes WHERE document_id = 'a.txt'")
+    assert mend(location.database).healthy
+    request = tick(location)
+    assert documents(request) == ["a.txt"]
+    assert run(location, request).success
+    assert location.problems() == []
 
 
 def test_an_unmounted_folder_asks_for_nothing(location: Location) -> None:
