@@ -1,7 +1,6 @@
 """One story of a document, such as its body, as it is read: runs → paragraphs → blocks.
 
-Each element that changes something keeps what was before on one stack and gives it back at its end, so that any nesting
-is followed, however odd or deep, and without recursion.
+Each element that changes something keeps what was before on a stack and gives it back at its end (`place`).
 """
 
 from __future__ import annotations
@@ -12,8 +11,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from qedge_dagster.extractors.docx.flow import LINE_BREAK, Flow, FlowBlock, Paragraph, Row, Table
+from qedge_dagster.extractors.docx.fields import Fields
+from qedge_dagster.extractors.docx.flow import LINE_BREAK, FlowBlock, Paragraph
 from qedge_dagster.extractors.docx.formulas import Formulas
+from qedge_dagster.extractors.docx.place import Place
 from qedge_dagster.extractors.docx.styles import FORMER_PROPERTIES, Styles, is_on, outline_level
 from qedge_dagster.extractors.docx.symbols import symbol
 from qedge_dagster.extractors.docx.xml import attribute, chart, diagram, drawing, math, named, word
@@ -23,10 +24,7 @@ __all__ = ["Notes", "StoryOptions", "StoryReader"]
 #: Notes, and what is told in charts and diagrams, by what calls them: ("footnote", its id), ("graphic", its relation).
 Notes = dict[tuple[str, str], list[FlowBlock]]
 
-#: Tables within tables within tables: beyond this the inner ones are read as text of the cell they are in.
-_MAX_TABLES = 8
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f]{1,6}")
-_NUMBER = re.compile(r"[0-9]{1,4}")
 _VML = "urn:schemas-microsoft-com:vml "
 _COMPATIBILITY = "http://schemas.openxmlformats.org/markup-compatibility/2006 "
 
@@ -54,18 +52,11 @@ class StoryReader:
 
         self._stack: list[Any] = []
         self._skipped = 0
-        self._flow = self._body = Flow()
-        self._table: Table | None = None
-        self._row: Row | None = None
-        self._paragraph: Paragraph | None = None
+        self._place = Place()
+        self._fields = Fields()
         self._properties = ""  # whose properties are being read
         self._hidden = False  # by the properties of the run
         self._muted = 0  # deleted, or moved away
-        self._codes: list[bool] = []  # of each open field, whether its code is being read rather than its result
-        self._withheld: list[str] = []  # text in the code of a field
-        self._choices: list[str] = []  # of a drop-down field
-        self._chosen = 0
-        self._tables = 0  # that are open
         self._in_text = self._in_code = False
         self._amount = 0  # of what was added so far
         self._taken = False  # an alternative of this choice gave something
@@ -74,7 +65,11 @@ class StoryReader:
 
     @property
     def blocks(self) -> list[FlowBlock]:
-        return self._body.finish()
+        return self._place.finish()
+
+    @property
+    def _paragraph(self) -> Paragraph | None:
+        return self._place.paragraph
 
     # events
 
@@ -94,7 +89,7 @@ class StoryReader:
         if self._in_text:
             self._add(text)
         elif self._in_code:
-            self._withheld.append(text)
+            self._fields.withhold(text)
 
     def _add(self, text: str) -> None:
         if self._paragraph is not None:
@@ -103,7 +98,7 @@ class StoryReader:
 
     @property
     def _visible(self) -> bool:
-        return not (self._muted or self._hidden or True in self._codes)
+        return not (self._muted or self._hidden or self._fields.in_code)
 
     def _parts(self) -> list[str] | None:
         return self._paragraph.parts if self._paragraph is not None and self._visible else None
@@ -171,12 +166,12 @@ class StoryReader:
                     "t": self._end_text,
                     **dict.fromkeys(("pPr", "rPr", "trPr", "tcPr"), self._end_properties),
                     **dict.fromkeys(("del", "moveFrom"), self._end_deleted),
-                    "tbl": self._end_table,
-                    "tr": self._end_row,
-                    "tc": self._end_cell,
+                    "tbl": lambda: self._place.end_table(),
+                    "tr": lambda: self._place.end_row(),
+                    "tc": lambda: self._place.end_cell(),
+                    "rt": lambda: self._place.end_aside(),
                     "txbxContent": self._end_box,
                     "ruby": self._end_ruby,
-                    "rt": self._end_reading,
                 }
             ),
             **dict.fromkeys(math("r"), self._end_run),
@@ -200,28 +195,17 @@ class StoryReader:
     # paragraphs
 
     def _start_paragraph(self, _: Mapping[str, str] = MappingProxyType({})) -> None:
-        self._stack.append(self._paragraph)
-        self._paragraph = self._flow.begin()
-        self._take_style(None)
+        self._place.start_paragraph().style = self._styles.paragraph(None)
 
     def _end_paragraph(self) -> None:
-        paragraph, self._paragraph = self._paragraph, self._stack.pop()
-        if True in self._codes:
-            # A code that has not ended by here may never do: better a piece of code than a lost text.
-            self._codes = [False] * len(self._codes)
-            if paragraph is not None:
-                paragraph.parts += self._withheld
-            self._withheld = []
-        if paragraph is not None:
-            self._flow.add(paragraph)
-
-    def _take_style(self, style_id: str | None) -> None:
+        withheld = self._fields.end_paragraph()
         if self._paragraph is not None:
-            self._paragraph.style = self._styles.paragraph(style_id)
+            self._paragraph.parts += withheld
+        self._place.end_paragraph()
 
     def _paragraph_style(self, attributes: Mapping[str, str]) -> None:
-        if self._properties == "paragraph":
-            self._take_style(attribute(attributes, "val"))
+        if self._properties == "paragraph" and self._paragraph is not None:
+            self._paragraph.style = self._styles.paragraph(attribute(attributes, "val"))
 
     def _outline(self, attributes: Mapping[str, str]) -> None:
         level = outline_level(attributes)
@@ -265,7 +249,7 @@ class StoryReader:
     def _start_text(self, _: Mapping[str, str]) -> None:
         self._stack.append(self._start_missing_paragraph())
         self._in_text = self._visible
-        self._in_code = True in self._codes and not (self._muted or self._hidden)
+        self._in_code = self._fields.in_code and not (self._muted or self._hidden)
 
     def _end_text(self) -> None:
         self._in_text = self._in_code = False
@@ -294,40 +278,26 @@ class StoryReader:
         self._reading = self._stack.pop()
 
     def _start_reading(self, _: Mapping[str, str]) -> None:
-        self._stack.append(self._paragraph)
-        self._paragraph = Paragraph(self._reading)
-
-    def _end_reading(self) -> None:
-        self._paragraph = self._stack.pop()
+        self._place.start_aside(self._reading)
 
     # fields, tracked changes, alternatives
 
     def _field(self, attributes: Mapping[str, str]) -> None:
-        kind = attribute(attributes, "fldCharType")
-        if kind == "begin":
-            self._codes.append(True)
-        elif kind == "separate" and self._codes:
-            self._codes[-1] = False
-        elif kind == "end" and self._codes:
-            without_result = self._codes.pop()
-            if without_result and self._visible and self._chosen < len(self._choices):
-                self._add(self._choices[self._chosen])
-            self._choices, self._chosen = [], 0
-        if True not in self._codes:
-            self._withheld = []
+        result = self._fields.mark(attribute(attributes, "fldCharType"))
+        if result and self._visible:
+            self._add(result)
 
     def _choice_of_field(self, attributes: Mapping[str, str]) -> None:
-        self._choices.append(attribute(attributes, "val") or "")
+        self._fields.offer(attribute(attributes, "val"))
 
     def _choice_made(self, attributes: Mapping[str, str]) -> None:
-        number = attribute(attributes, "val") or ""
-        self._chosen = int(number) if _NUMBER.fullmatch(number) else 0
+        self._fields.choose(attribute(attributes, "val"))
 
     def _start_deleted(self, _: Mapping[str, str]) -> None:
         if self._properties == "mark" and self._paragraph is not None:
             self._paragraph.joined = True
-        elif self._properties == "row" and self._row is not None:
-            self._row.deleted = True
+        elif self._properties == "row" and self._place.row is not None:
+            self._place.row.deleted = True
         if not self._properties:
             self._muted += 1
 
@@ -372,51 +342,25 @@ class StoryReader:
     # tables
 
     def _start_table(self, _: Mapping[str, str]) -> None:
-        self._flow.finish()
-        self._stack.append((self._table, self._row, self._paragraph))
-        self._table, self._row, self._paragraph = Table(self._flow), None, None
-        self._tables += 1
-
-    def _end_table(self) -> None:
-        if self._table is not None:
-            self._table.finish()
-        self._table, self._row, self._paragraph = self._stack.pop()
-        self._tables -= 1
+        self._place.start_table()
 
     def _start_row(self, _: Mapping[str, str]) -> None:
-        self._stack.append(self._row)
-        self._row = Row()
-
-    def _end_row(self) -> None:
-        if self._table is not None and self._row is not None:
-            self._table.add(self._row)
-        self._row = self._stack.pop()
+        self._place.start_row()
 
     def _start_cell(self, _: Mapping[str, str]) -> None:
-        self._stack.append(self._flow)
-        if self._tables <= _MAX_TABLES:
-            self._flow = Flow(is_cell=True)
-
-    def _end_cell(self) -> None:
-        cell, self._flow = self._flow, self._stack.pop()
-        if cell is self._flow:
-            return
-        if self._table is None or self._row is None:
-            self._flow.follow([*cell.finish(), *cell.after])
-        else:
-            self._row.cells.append(cell)
+        self._place.start_cell()
 
     def _hidden_row(self, attributes: Mapping[str, str]) -> None:
-        if self._properties == "row" and self._row is not None and not self._options.hidden_text:
-            self._row.deleted = self._row.deleted or is_on(attribute(attributes, "val"))
+        if self._properties == "row" and self._place.row is not None and not self._options.hidden_text:
+            self._place.row.deleted = self._place.row.deleted or is_on(attribute(attributes, "val"))
 
     def _spanning_cell(self, attributes: Mapping[str, str]) -> None:
         if self._properties == "cell":
-            self._flow.spans = attribute(attributes, "val") not in (None, "1")
+            self._place.flow.spans = attribute(attributes, "val") not in (None, "1")
 
     def _deleted_cell(self, _: Mapping[str, str]) -> None:
         if self._properties == "cell":
-            self._flow.deleted = True
+            self._place.flow.deleted = True
 
     # text boxes and notes
 
@@ -428,10 +372,7 @@ class StoryReader:
 
     def _end_box(self) -> None:
         blocks = self._leave()
-        if self._paragraph is not None:
-            self._paragraph.after.extend(blocks)
-        else:
-            self._flow.follow(blocks)
+        self._place.follow(blocks)
 
     def _note_reference(self, kind: str) -> Callable[[Mapping[str, str]], None]:
         def call(attributes: Mapping[str, str]) -> None:
@@ -471,20 +412,14 @@ class StoryReader:
 
     def _enter(self) -> None:
         """Begin a story within the story."""
-        self._stack.append(self._context())
-        self._flow, self._codes = Flow(), []
-        self._table = self._row = self._paragraph = None
+        self._stack.append((self._place, self._fields, self._properties, self._hidden))
+        self._place, self._fields = Place(), Fields()
         self._properties, self._hidden, self._in_text, self._in_code = "", False, False, False
-
-    def _context(self) -> tuple[Any, ...]:
-        return (self._flow, self._table, self._row, self._paragraph, self._properties, self._hidden, self._codes)
 
     def _leave(self) -> list[FlowBlock]:
         """Its blocks; a heading in it is none of the document."""
-        blocks = self._flow.finish()
-        self._flow, self._table, self._row, self._paragraph, self._properties, self._hidden, self._codes = (
-            self._stack.pop()
-        )
+        blocks = self._place.finish()
+        self._place, self._fields, self._properties, self._hidden = self._stack.pop()
         return [block._replace(kind="paragraph", level=0) if block.level else block for block in blocks]
 
     def _miss(self, what: str) -> Callable[[Mapping[str, str]], None]:
