@@ -6,7 +6,7 @@ import sqlite3
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -37,6 +37,7 @@ __all__ = ["OrchestratedRun"]
 
 # What Dagster says goes to the event log alone: the terminal belongs to the command.
 _NO_CONSOLE = {"console": {"config": {"log_level": "CRITICAL"}}}
+_SIGNAL_LATENCY = 0.2  # seconds
 _ROOT = Path("/")  # the settings' paths are absolute
 
 
@@ -73,7 +74,11 @@ class OrchestratedRun:
             kept = record(self._home, self._settings)
         # Dagster replaces the handlers of signals in the main thread, and in no other: the command's own hold.
         with ThreadPoolExecutor(1, thread_name_prefix="dagster") as thread:
-            error = thread.submit(self._execute, kept.settings, op_config).exception()
+            running = thread.submit(self._execute, kept.settings, op_config)
+            # Handlers run in this thread, and a signal that another one was given does not end its wait.
+            while not wait((running,), _SIGNAL_LATENCY).done:
+                pass
+            error = running.exception()
         result = self._result
         if result is None or result.failure is not None:
             kept.forget()
