@@ -17,6 +17,7 @@ from pdfminer.utils import Matrix
 from qedge_dagster.extractors.pdf.content import ContentInterpreter
 from qedge_dagster.extractors.pdf.fonts import Fonts
 from qedge_dagster.extractors.pdf.fragments import Fragment, Glyph, clean, fragment_of
+from qedge_dagster.extractors.pdf.repeats import DrawnGlyphs
 from qedge_dagster.extractors.pdf.tolerance import OUTRIGHT
 
 __all__ = ["PageContent", "PageReader"]
@@ -51,7 +52,7 @@ class PageReader:
         self._interpreter = ContentInterpreter(fonts, self._device)
 
     def read(self, page: PDFPage) -> PageContent:
-        self._device.content = content = PageContent()
+        content = self._device.begin()
         try:
             self._interpreter.process_page(page)
         except OUTRIGHT:
@@ -68,10 +69,16 @@ class _Device(PDFTextDevice):
     def __init__(self, fonts: PDFResourceManager) -> None:
         super().__init__(fonts)
         self.content = PageContent()
+        self._drawn = DrawnGlyphs()
         self._run: list[Glyph] = []
         # Of the font in use: the library looks them up in two ways each time.
         self._font: PDFFont | None = None
         self._characters: dict[int, tuple[str | None, float]] = {}
+
+    def begin(self) -> PageContent:
+        """Begin a page; returns what is filled while it is read."""
+        self.content, self._drawn = PageContent(), DrawnGlyphs()
+        return self.content
 
     def render_image(self, name: str, stream: PDFStream) -> None:  # noqa: ARG002 - the library's signature
         self.content.images += 1
@@ -105,6 +112,8 @@ class _Device(PDFTextDevice):
         self._run = []
 
     def _add(self, glyph: Glyph) -> None:
+        if self._drawn.repeats(glyph):
+            return
         if glyph.text is None:
             self.content.unreadable += 1
         elif glyph.text and not glyph.text.isspace():
