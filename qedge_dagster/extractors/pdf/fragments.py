@@ -6,12 +6,20 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 from typing import Literal
 
 __all__ = ["Fragment", "Glyph", "clean", "fragment_of"]
 
 #: A gap this wide is a space, in units of the font size.
 _SPACE = 0.15
+# Of letters set apart: how many gaps it takes, how wide they are at most (less than a blank: it may be a list), how
+# much they differ, and how many of all gaps between letters are like that.
+_MIN_APART = 4
+_MAX_APART = 0.24
+_APART_DIFFERENCE = 0.05
+_APART_SHARE = 0.75
 
 _BLANKS = re.compile(r"\s+")
 # Forms of letters and signs that fonts have and texts do not: ligatures, Arabic letters by their place in the word,
@@ -32,7 +40,8 @@ class Glyph:
     """A character or ligature on the page; `text` is None if nothing says which.
 
     Positions are along the baseline (`start`, `end`) and across it (`base`: larger is further up), in points, after a
-    turn by `angle`, the direction of the text in degrees.
+    turn by `angle`, the direction of the text in degrees. `spacing` is the part of the gap after it that is set between
+    all letters.
     """
 
     text: str | None
@@ -41,6 +50,7 @@ class Glyph:
     base: float
     size: float
     angle: int
+    spacing: float = 0.0
 
 
 @dataclass(slots=True)
@@ -89,17 +99,45 @@ def fragment_of(glyphs: Sequence[Glyph]) -> Fragment | None:
     return Fragment(text, start, end, largest.base, largest.size, largest.angle, rtl)
 
 
-def _spaced(glyphs: Iterable[Glyph]) -> str:
+def _spaced(glyphs: Sequence[Glyph]) -> str:
+    text, spaces = _joined(glyphs, 0.0)
+    if spaces >= _MIN_APART and 2 * spaces >= len(glyphs):
+        apart = _letters_apart(glyphs)
+        if apart:
+            text, _ = _joined(glyphs, apart)
+    return text
+
+
+def _joined(glyphs: Iterable[Glyph], usual: float) -> tuple[str, int]:
+    """With a space for each gap that is wider than the usual one, and how many those are."""
     parts: list[str] = []
+    spaces = 0
     last: Glyph | None = None
     for glyph in glyphs:
         if last is not None:
-            space = _SPACE * (last.size if last.size > glyph.size else glyph.size)
-            if glyph.start - last.end > space or last.start - glyph.end > space:
+            space = usual + _SPACE * (last.size if last.size > glyph.size else glyph.size)
+            # One of the two gaps is negative.
+            if glyph.start - last.end - last.spacing > space or last.start - glyph.end - glyph.spacing > space:
                 parts.append(" ")
+                spaces += 1
         parts.append("\ufffd" if glyph.text is None else glyph.text)
         last = glyph
-    return "".join(parts)
+    return "".join(parts), spaces
+
+
+def _letters_apart(glyphs: Sequence[Glyph]) -> float:
+    """The gap between letters if it is nearly the same for most: they are one word, or several with wider gaps between
+    them. Otherwise 0. Digits are no letters here: they may be the columns of a table."""
+    gaps = [
+        max(glyph.start - last.end - last.spacing, last.start - glyph.end - glyph.spacing)
+        for last, glyph in pairwise(glyphs)
+        if (last.text or "").isalpha() and (glyph.text or "").isalpha()
+    ]
+    if len(gaps) < _MIN_APART:
+        return 0.0
+    usual, size = median(gaps), max(glyph.size for glyph in glyphs)
+    like = sum(abs(gap - usual) <= _APART_DIFFERENCE * size for gap in gaps)
+    return usual if usual <= _MAX_APART * size and like >= _APART_SHARE * len(gaps) else 0.0
 
 
 def _by_direction(glyphs: Sequence[Glyph]) -> tuple[str, bool]:

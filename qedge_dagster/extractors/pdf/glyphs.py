@@ -7,12 +7,12 @@ from functools import lru_cache
 from math import atan2, cos, degrees, hypot, radians, sin
 
 from pdfminer.pdfcolor import PDFColorSpace
-from pdfminer.pdfdevice import PDFTextDevice
+from pdfminer.pdfdevice import PDFTextDevice, PDFTextSeq
 from pdfminer.pdffont import PDFFont, PDFUnicodeNotDefined
-from pdfminer.pdfinterp import PDFGraphicState, PDFResourceManager
+from pdfminer.pdfinterp import PDFGraphicState, PDFResourceManager, PDFTextState
 from pdfminer.pdfpage import PDFPage
 from pdfminer.pdftypes import PDFStream
-from pdfminer.utils import Matrix
+from pdfminer.utils import Matrix, mult_matrix
 
 from qedge_dagster.extractors.pdf.content import ContentInterpreter
 from qedge_dagster.extractors.pdf.fonts import Fonts
@@ -71,6 +71,7 @@ class _Device(PDFTextDevice):
         self.content = PageContent()
         self._drawn = DrawnGlyphs()
         self._run: list[Glyph] = []
+        self._spacing = 0.0
         # Of the font in use: the library looks them up in two ways each time.
         self._font: PDFFont | None = None
         self._characters: dict[int, tuple[str | None, float]] = {}
@@ -82,6 +83,19 @@ class _Device(PDFTextDevice):
 
     def render_image(self, name: str, stream: PDFStream) -> None:  # noqa: ARG002 - the library's signature
         self.content.images += 1
+
+    def render_string(
+        self, textstate: PDFTextState, seq: PDFTextSeq, ncs: PDFColorSpace, graphicstate: PDFGraphicState
+    ) -> None:
+        """The character spacing is told to the glyphs, but for the last: the library's place after it lacks it."""
+        if textstate.charspace > 0 and self.ctm is not None:
+            a, b, *_ = mult_matrix(textstate.matrix, self.ctm)
+            self._spacing = textstate.charspace * abs(textstate.scaling) * 0.01 * hypot(a, b)
+        super().render_string(textstate, seq, ncs, graphicstate)
+        if self._spacing:
+            self._spacing = 0.0
+            if self._run:
+                self._run[-1].spacing = 0.0
 
     def render_char(
         self,
@@ -114,6 +128,7 @@ class _Device(PDFTextDevice):
     def _add(self, glyph: Glyph) -> None:
         if self._drawn.repeats(glyph):
             return
+        glyph.spacing = self._spacing
         if glyph.text is None:
             self.content.unreadable += 1
         elif glyph.text and not glyph.text.isspace():
@@ -140,8 +155,8 @@ def _follows(last: Glyph, glyph: Glyph) -> bool:
     return (
         last.angle == glyph.angle
         and abs(last.base - glyph.base) <= _MAX_RISE * size
-        and glyph.start - last.end <= gap
-        and last.start - glyph.end <= gap
+        and glyph.start - last.end - last.spacing <= gap
+        and last.start - glyph.end - glyph.spacing <= gap
     )
 
 

@@ -41,3 +41,25 @@ def test_the_same_text_elsewhere() -> None:
     content = "BT /F1 12 Tf 72 700 Td (again) Tj 0 -14 Td (again) Tj /F1 24 Tf 0 0 Td (again) Tj ET"
     assert _text(content).split() == ["again"] * 3
     assert extract(build(pages([content, content]))).text.split() == ["again"] * 6
+
+
+@pytest.mark.parametrize("spacing", [1.8, 2, 3, 6, 18])
+def test_character_spacing(spacing: float) -> None:
+    """Letters set apart by character spacing are words, with the gaps between words as wide as they are."""
+    assert _text(f"BT /F1 12 Tf {spacing} Tc 72 700 Td (ANNUAL 2024) Tj ET") == "ANNUAL 2024"
+    assert _text(f"BT /F1 12 Tf {spacing} Tc 72 700 Td [(ANNUAL)-300(REPORT)] TJ ET") == "ANNUAL REPORT"
+
+
+def test_letters_set_apart_one_by_one() -> None:
+    """Letters of which each has its own place, with the same gap between most, are words as well."""
+    kerned = "".join(f"({letter}){-500 if letter == 'L' else -200}" for letter in "ANNUALREPORT")
+    assert _text(f"BT /F1 12 Tf 72 700 Td [{kerned}] TJ ET") == "ANNUAL REPORT"
+    letters = (("A", 8.0), ("N", 8.66), ("N", 8.66), ("U", 8.66), ("A", 8.0), ("L", 6.67))
+    placed = " ".join(f"({letter}) Tj {width + 2.5} 0 Td" for letter, width in letters)
+    assert _text(f"BT /F1 12 Tf 72 700 Td {placed} ET") == "ANNUAL"
+
+
+def test_cells_are_no_letters_set_apart() -> None:
+    """Digits with the same gap between them, and letters a blank apart, as in lists, stay apart."""
+    assert _text("BT /F1 12 Tf 72 700 Td [(0)-400(1)-400(1)-400(0)-400(1)-400(0)] TJ ET") == "0 1 1 0 1 0"
+    assert _text("BT /F1 12 Tf 72 700 Td [(a)-250(b)-250(c)-250(d)-250(e)-250(f)] TJ ET") == "a b c d e f"
