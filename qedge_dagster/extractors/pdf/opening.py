@@ -13,7 +13,6 @@ from pdfminer.pdfdocument import (
     PDFEncryptionError,
     PDFNoValidXRef,
     PDFPasswordIncorrect,
-    PDFXRefFallback,
 )
 from pdfminer.pdfparser import PDFParser
 from pdfminer.pdftypes import PDFObjRef, PDFStream
@@ -21,6 +20,7 @@ from pdfminer.psparser import LIT
 
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors.disguise import content_of
+from qedge_dagster.extractors.pdf.rebuilding import SearchedTable, goes_on_after_its_table
 from qedge_dagster.extractors.pdf.streams import BoundedParser
 from qedge_dagster.extractors.pdf.tolerance import OUTRIGHT, tolerated
 
@@ -42,42 +42,47 @@ class PdfFile(PDFDocument):
     def __init__(self, stream: BinaryIO, password: str, rebuild: bool) -> None:
         self.rebuilt = rebuild
         self._sections: set[int] = set()
-        super().__init__(BoundedParser(stream), password)
+        self._stream = stream
+        super().__init__(BoundedParser(stream), password, fallback=False)
 
     def find_xref(self, parser: PDFParser) -> int:
         if self.rebuilt:
             return 0
-        return super().find_xref(parser)
+        start = super().find_xref(parser)
+        if goes_on_after_its_table(self._stream):
+            raise PDFNoValidXRef
+        return start
 
     def read_xref_from(self, parser: PDFParser, start: int, xrefs: list[PDFBaseXRef]) -> None:
-        """Sections name the one before them: each is read once, and a chain of thousands not by recursion."""
+        """Sections name the one before them: each is read once, and a chain of thousands not by recursion. What
+        broken ones before the last would tell is searched for."""
         if self.rebuilt:
             self._search(parser, xrefs)
             return
         if start in self._sections:
             return
         self._sections.add(start)
-        if len(self._sections) > _MAX_SECTIONS:
-            raise PDFNoValidXRef
-        super().read_xref_from(parser, start, xrefs)
+        try:
+            if len(self._sections) > _MAX_SECTIONS:
+                raise PDFNoValidXRef
+            super().read_xref_from(parser, start, xrefs)
+        except PDFNoValidXRef:
+            if not xrefs:
+                raise
+            self._search(parser, xrefs)
 
     def _search(self, parser: PDFParser, xrefs: list[PDFBaseXRef]) -> None:
-        """Look for the objects. Where there is no trailer, an old table in a stream or the catalog will do, or the
-        pages alone."""
+        """Look for the objects. Where there is no trailer, a catalog will do, or the pages alone."""
         parser.fallback = True
-        table = PDFXRefFallback()
-        with tolerated():  # the file may end inside an object
-            table.load(parser)
+        table = SearchedTable()
+        table.load(parser)
         xrefs.append(table)
         trailer = table.get_trailer()
         for number in [] if "Root" in trailer else object_numbers(table):
-            value = None
             with tolerated():
                 value = self.getobj(number)
-            if isinstance(value, PDFStream) and value.get("Type") is LIT("XRef"):
-                trailer.update({key: value[key] for key in ("Root", "Info", "Encrypt", "ID") if key in value})
-            elif isinstance(value, dict) and value.get("Type") is LIT("Catalog"):  # pyright: ignore[reportUnknownMemberType]
-                trailer.setdefault("Root", PDFObjRef(self, number))
+                if isinstance(value, dict) and value.get("Type") is LIT("Catalog"):  # pyright: ignore[reportUnknownMemberType]
+                    trailer["Root"] = PDFObjRef(self, number)
         if table.offsets:
             trailer.setdefault("Root", {})
         # Strings of an encrypted file were read before the key was known.

@@ -94,6 +94,43 @@ def test_no_table_of_objects() -> None:
         assert "lighthouse" in extract(damaged).text
 
 
+def _revised(data: bytes, text: str) -> bytes:
+    """With another content of the first page, a table of it, and a trailer: as programs save changes."""
+    content = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET"
+    place = len(data)
+    data += f"11 0 obj\n<< /Length {len(content)} >>\nstream\n{content}\nendstream\nendobj\n".encode()
+    before = data[data.rindex(b"startxref\n") + 10 :].split()[0].decode()
+    table = len(data)
+    data += f"xref\n11 1\n{place:010} 00000 n \ntrailer\n<< /Root 1 0 R /Prev {before} >>\n".encode()
+    return data + f"startxref\n{table}\n%%EOF\n".encode()
+
+
+def test_damaged_revision() -> None:
+    """Where the last table is not found, the newest definition of each object counts, as with a table."""
+    data = _revised(_revised(build(pages([_PAGE.format("old")])), "newer"), "newest")
+    assert extract(data).text == "newest"
+    place = data.rindex(b"startxref\n") + 10
+    for damaged in (data[:place] + b"9" + data[place:], data[: place - 10], data[:20] + b" " + data[20:]):
+        assert extract(damaged).text == "newest"
+
+
+def test_objects_in_streams_are_searched_for() -> None:
+    """Without a table, objects are found in streams of objects, and the catalog in that of a table."""
+    content = _PAGE.format(1)
+    objects = "2 0 3 45 4 106 << /Type /Pages /Count 1 /Kids [3 0 R] >>     "
+    objects += "<< /Type /Page /Contents 5 0 R /Resources << /Font << /F1 4 0 R >> >> >>"
+    first = objects.index("<<")
+    objects += " << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+    source = (
+        "1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n"
+        f"5 0 obj\n<< >>\nstream\n{content}\nendstream\nendobj\n"
+        f"6 0 obj\n<< /Type /ObjStm /N 3 /First {first} >>\nstream\n{objects}\nendstream\nendobj\n"
+        "7 0 obj\n<< /Type /XRef /Root 1 0 R >>\nstream\n\nendstream\nendobj\n"
+    )
+    data = build(source)
+    assert extract(data[: data.index(b"\nxref\n")]).text == "Page 1"
+
+
 def test_deep_page_tree() -> None:
     """Neither depth nor cycles of the page tree matter."""
     source = pages([_PAGE.format(1)])
