@@ -14,8 +14,8 @@ from pdfminer.pdfdocument import (
     PDFNoValidXRef,
     PDFPasswordIncorrect,
 )
-from pdfminer.pdfparser import PDFParser
-from pdfminer.pdftypes import PDFObjRef, PDFStream
+from pdfminer.pdfparser import PDFParser, PDFStreamParser
+from pdfminer.pdftypes import PDFObjRef, PDFStream, int_value
 from pdfminer.psparser import LIT
 
 from qedge_dagster.errors import QedgeError
@@ -88,6 +88,18 @@ class PdfFile(PDFDocument):
         # Strings of an encrypted file were read before the key was known.
         self._cached_objs.clear()
         self._parsed_objs.clear()
+
+    def _get_objects(self, stream: PDFStream) -> tuple[list[object], int]:
+        """Of a damaged stream of objects, those before the fault: the library would try again for each object of it."""
+        objects: list[object] = []
+        count = 0
+        with tolerated():
+            count = int_value(stream["N"])
+            parser = PDFStreamParser(stream.get_data())
+            parser.set_document(self)
+            while True:
+                objects.append(parser.nextobject()[1])
+        return objects, count
 
     def forget(self) -> None:
         """Let go of objects kept for later use: all streams, and the rest when there are many."""

@@ -22,7 +22,7 @@ _KEPT = ("Root", "Info", "Encrypt", "ID")
 
 
 class SearchedTable(PDFXRef):
-    """Of several definitions of an object the last one counts, and so with the entries of trailers, as files are revised
+    """Of several definitions of an object the last one counts, and so with the entries of trailers: files are revised
     by additions at their end. The library's own search ends at the first trailer."""
 
     def load(self, parser: PDFParser) -> None:

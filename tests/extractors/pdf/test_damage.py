@@ -11,7 +11,7 @@ import pytest
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors import ExtractionContext, PdfExtractor
 from qedge_dagster.extractors.pdf.streams import MAX_STREAM_BYTES
-from tests.extractors.pdf.builder import build, extract, fixture, pages, pdf_item, source_of
+from tests.extractors.pdf.builder import build, extract, fixture, pages, pdf_item, source_of, texts
 from tests.extractors.pdf.encryption import encrypted
 
 _PAGE = "BT /F1 12 Tf 72 720 Td (Page {}) Tj ET"
@@ -131,6 +131,22 @@ def test_objects_in_streams_are_searched_for() -> None:
     assert extract(data[: data.index(b"\nxref\n")]).text == "Page 1"
 
 
+def test_damaged_stream_of_objects() -> None:
+    """The objects before the fault are kept."""
+    parts = ["<< /Type /Page /Contents 5 0 R >> ", "<< /Type /Page /Contents 5 0 R >> ", "<< /Odd >> <<"]
+    numbers = f"20 0 21 {len(parts[0])} 22 {len(parts[0] + parts[1])} "
+    source = (
+        "2 0 obj\n<< /Type /Pages /Kids [20 0 R 21 0 R 22 0 R] >>\nendobj\n1 0 obj\n<< /Pages 2 0 R >>\nendobj\n"
+        f"5 0 obj\n<< >>\nstream\n{_PAGE.format(1)}\nendstream\nendobj\n"
+        f"6 0 obj\n<< /Type /ObjStm /N 3 /First {len(numbers)} >>\nstream\n"
+        f"{numbers}{''.join(parts)}\nendstream\nendobj\n"
+        "7 0 obj\n<< /Type /XRef /Root 1 0 R >>\nstream\n\nendstream\nendobj\n"
+    )
+    data = build(source)
+    document = extract(data[: data.index(b"\nxref\n")])
+    assert document.page_count == 2
+
+
 def test_deep_page_tree() -> None:
     """Neither depth nor cycles of the page tree matter."""
     source = pages([_PAGE.format(1)])
@@ -141,6 +157,30 @@ def test_deep_page_tree() -> None:
     data = build(f"{source}\n{deep}\n3100 0 obj\n<< /Type /Pages /Kids [100 0 R 2 0 R] >>\nendobj")
     document = extract(data)
     assert (document.page_count, document.text) == (1, "Page 1")
+
+
+def test_page_without_an_object_of_its_own() -> None:
+    """A page that stands in the list of kids itself is one; lists that name themselves end."""
+    own = "<< /Type /Page /Contents 11 0 R >>"
+    source = pages([_PAGE.format(1), _PAGE.format(2)]).replace("[10 0 R", f"[{own} << /Kids 80 0 R >>")
+    document = extract(build(f"{source}\n80 0 obj\n[<< /Kids 80 0 R >> 10 0 R]\nendobj"))
+    assert (document.page_count, document.text.split("\n\n")) == (3, ["Page 1", "Page 1", "Page 2"])
+
+
+def test_page_that_occurs_again() -> None:
+    """Each time a page is named it counts, so that those after it have their numbers; its headings are there once."""
+    source = pages([_PAGE.format(1), _PAGE.format(2)], more="/Outlines 80 0 R").replace("[10 0 R", "[10 0 R 10 0 R")
+    outline = "80 0 obj\n<< /First 81 0 R >>\nendobj\n81 0 obj\n<< /Title (Title) /Dest [10 0 R /Fit] >>\nendobj"
+    document = extract(build(f"{source}\n{outline}"))
+    assert document.page_count == 3
+    assert [(page, text) for _, _, page, text in texts(document)] == [
+        (1, "Title"),
+        (1, "Page 1"),
+        (2, "Page 1"),
+        (3, "Page 2"),
+    ]
+    many = extract(build(pages([_PAGE.format(1)]).replace("[10 0 R", "[" + "10 0 R " * 20_000)), page_budget=0)
+    assert many.page_count == 10_001
 
 
 def test_hostile_objects() -> None:
