@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
-from pdfminer.pdfinterp import PDFContentParser, PDFPageInterpreter
-from pdfminer.pdftypes import PDFStream, stream_value
-from pdfminer.psparser import KWD, LIT, PSEOF, PSBaseParserToken, PSKeyword, keyword_name
+from pdfminer.pdfdevice import PDFDevice
+from pdfminer.pdfinterp import PDFContentParser, PDFPageInterpreter, PDFResourceManager
+from pdfminer.pdftypes import PDFStream, dict_value, resolve1, stream_value
+from pdfminer.psparser import KWD, LIT, PSEOF, PSBaseParserToken, PSKeyword, PSLiteral, keyword_name
 
-__all__ = ["ContentInterpreter", "ContentParser"]
+__all__ = ["ContentInterpreter", "ContentParser", "MendingParser"]
 
 _ENDED = rb"(?=[\s\[\]()/<])"
 #: A whole token of one of the common kinds, with what shows that it has ended: integer, number with a point, string
@@ -21,9 +23,42 @@ _TOKEN = re.compile(
 )
 _CONSTANTS = {b"true": True, b"false": False}
 _SPELLED_OUT = {"*": "_a", '"': "_w", "'": "_q"}
+#: Operators that can be no part of an array or a dictionary.
+_ENDING = {KWD(name) for name in (b"BT", b"ET", b"Tf", b"Td", b"Tm", b"Tj", b"TJ", b"Do", b"q", b"Q", b"cm", b"EMC")}
 
 
-class ContentParser(PDFContentParser):
+class MendingParser(PDFContentParser):
+    """Reads on where the library's parser would take all that follows for a part of what was not ended."""
+
+    #: Whether the content ended within an inline image, whose end may be anywhere.
+    cut = False
+
+    def fillbuf(self) -> bool:
+        changed = super().fillbuf()
+        if changed and self._parse1 == self._parse_string:
+            # A string that two streams share: they are joined with a blank.
+            self._curtoken += b" "
+            return False
+        return changed
+
+    def do_keyword(self, pos: int, token: PSKeyword) -> None:
+        if self.curtype in ("a", "d", "p") and token in _ENDING:
+            while self.curtype in ("a", "d", "p"):
+                kind = self.curtype
+                ended = self.end_type(kind)
+                if kind == "a":
+                    self.push(ended)
+        super().do_keyword(pos, token)
+
+    def get_inline_data(self, pos: int, target: bytes = b"EI") -> tuple[int, bytes]:
+        try:
+            return super().get_inline_data(pos, target)
+        except PSEOF:
+            self.cut = True
+            raise
+
+
+class ContentParser(MendingParser):
     """The same tokens as the library's, which reads them a state at a time."""
 
     def nexttoken(self) -> tuple[int, PSBaseParserToken]:
@@ -56,6 +91,29 @@ class ContentParser(PDFContentParser):
 
 
 class ContentInterpreter(PDFPageInterpreter):
+    """Also of the forms that are drawn; `cut` is set where content ended too early."""
+
+    def __init__(self, fonts: PDFResourceManager, device: PDFDevice, outer: ContentInterpreter | None = None) -> None:
+        super().__init__(fonts, device)
+        self._outer = outer
+        self.cut = False
+
+    def dup(self) -> ContentInterpreter:
+        return ContentInterpreter(self.rsrcmgr, self.device, self)
+
+    def do_Do(self, xobjid_arg: Any) -> None:  # noqa: N802 - the name of the operator
+        """Forms lack their bounds at times, by which text is not cut anyway."""
+        form = resolve1(self.xobjmap.get(xobjid_arg.name)) if isinstance(xobjid_arg, PSLiteral) else None
+        if isinstance(form, PDFStream):
+            form.attrs.setdefault("BBox", [0, 0, 1, 1])
+        super().do_Do(xobjid_arg)
+
+    def do_BDC(self, tag: Any, props: Any) -> None:  # noqa: N802
+        """Properties may be named, to be looked up in the resources."""
+        if isinstance(props, PSLiteral):
+            props = dict_value(self.resources.get("Properties")).get(props.name)
+        self.device.begin_tag(tag, resolve1(props))
+
     def execute(self, streams: Sequence[object]) -> None:
         """Run the operators of the streams, but of none that is being run already: forms may draw themselves."""
         self.stream_ids.clear()
@@ -65,8 +123,10 @@ class ContentInterpreter(PDFPageInterpreter):
             if stream.objid is not None and stream.objid not in self.parent_stream_ids:
                 contents.append(stream)
                 self.stream_ids.add(stream.objid)
+        if not contents:
+            return
+        parser = ContentParser(contents)
         try:
-            parser = ContentParser(contents)
             while True:
                 _, value = parser.nextobject()
                 if isinstance(value, PSKeyword):
@@ -74,7 +134,9 @@ class ContentInterpreter(PDFPageInterpreter):
                 else:
                     self.argstack.append(value)
         except PSEOF:
-            return
+            self.cut = self.cut or parser.cut or bool(parser.context)
+            if self._outer is not None:
+                self._outer.cut = self._outer.cut or self.cut
 
     def _run(self, operator: str) -> None:
         if operator[-1:] in _SPELLED_OUT:

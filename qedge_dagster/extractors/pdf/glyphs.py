@@ -12,12 +12,14 @@ from pdfminer.pdffont import PDFFont, PDFUnicodeNotDefined
 from pdfminer.pdfinterp import PDFGraphicState, PDFResourceManager, PDFTextState
 from pdfminer.pdfpage import PDFPage
 from pdfminer.pdftypes import PDFStream
+from pdfminer.psparser import PSLiteral
 from pdfminer.utils import Matrix, mult_matrix
 
 from qedge_dagster.extractors.pdf.content import ContentInterpreter
 from qedge_dagster.extractors.pdf.fonts import Fonts
 from qedge_dagster.extractors.pdf.fragments import Fragment, Glyph, clean, fragment_of
 from qedge_dagster.extractors.pdf.repeats import DrawnGlyphs
+from qedge_dagster.extractors.pdf.strings import decode_text
 from qedge_dagster.extractors.pdf.tolerance import OUTRIGHT
 
 __all__ = ["PageContent", "PageReader"]
@@ -25,6 +27,8 @@ __all__ = ["PageContent", "PageReader"]
 #: In units of the font size: what is further apart is another column, cell or word list, or another line.
 _MAX_GAP = 1.2
 _MAX_RISE = 0.5
+#: Of marked content within marked content.
+_MAX_TAGS = 1000
 
 
 @dataclass(slots=True)
@@ -53,14 +57,25 @@ class PageReader:
 
     def read(self, page: PDFPage) -> PageContent:
         content = self._device.begin()
+        self._interpreter.cut = False
         try:
             self._interpreter.process_page(page)
         except OUTRIGHT:
             raise
         except Exception as error:
             content.fault = type(error).__name__
+        if self._interpreter.cut:
+            content.fault = content.fault or "PSEOF"
         self._device.finish()
         return content
+
+
+@dataclass(slots=True)
+class _Replacement:
+    """Text that stands in place of glyphs, and the first of them once it is drawn."""
+
+    text: str
+    first: Glyph | None = None
 
 
 class _Device(PDFTextDevice):
@@ -72,17 +87,31 @@ class _Device(PDFTextDevice):
         self._drawn = DrawnGlyphs()
         self._run: list[Glyph] = []
         self._spacing = 0.0
+        # Of the marked content that was begun and not ended: what its glyphs stand for, if they do.
+        self._tags: list[_Replacement | None] = []
         # Of the font in use: the library looks them up in two ways each time.
         self._font: PDFFont | None = None
         self._characters: dict[int, tuple[str | None, float]] = {}
 
     def begin(self) -> PageContent:
         """Begin a page; returns what is filled while it is read."""
-        self.content, self._drawn = PageContent(), DrawnGlyphs()
+        self.content, self._drawn, self._tags = PageContent(), DrawnGlyphs(), []
         return self.content
 
     def render_image(self, name: str, stream: PDFStream) -> None:  # noqa: ARG002 - the library's signature
         self.content.images += 1
+
+    def begin_tag(self, tag: PSLiteral, props: object = None) -> None:  # noqa: ARG002 - the library's signature
+        outer = self._tags[-1] if self._tags else None
+        text = None
+        if outer is None and isinstance(props, dict) and "ActualText" in props:
+            text = decode_text(props["ActualText"])
+        if len(self._tags) < _MAX_TAGS:
+            self._tags.append(outer if text is None else _Replacement(text))
+
+    def end_tag(self) -> None:
+        if self._tags:
+            self._tags.pop()
 
     def render_string(
         self, textstate: PDFTextState, seq: PDFTextSeq, ncs: PDFColorSpace, graphicstate: PDFGraphicState
@@ -129,6 +158,9 @@ class _Device(PDFTextDevice):
         if self._drawn.repeats(glyph):
             return
         glyph.spacing = self._spacing
+        replacement = self._tags[-1] if self._tags else None
+        if replacement is not None and not self._replaced(glyph, replacement):
+            return
         if glyph.text is None:
             self.content.unreadable += 1
         elif glyph.text and not glyph.text.isspace():
@@ -138,6 +170,19 @@ class _Device(PDFTextDevice):
         if self._run and not _follows(self._run[-1], glyph):
             self.finish()
         self._run.append(glyph)
+
+    def _replaced(self, glyph: Glyph, replacement: _Replacement) -> bool:
+        """Give the text to the first of the glyphs that it replaces, and to that one the place of those that follow.
+        Returns whether this is the first."""
+        first = replacement.first
+        if first is None:
+            glyph.text = replacement.text
+            replacement.first = glyph
+            return True
+        if self._run and self._run[-1] is first and _follows(first, glyph):
+            first.start, first.end = min(first.start, glyph.start), max(first.end, glyph.end)
+            first.spacing = glyph.spacing
+        return False
 
 
 def _character(font: PDFFont, cid: int) -> tuple[str | None, float]:

@@ -1,4 +1,4 @@
-"""Strings outside the text: titles of the outline, entries of the information dictionary."""
+"""Strings outside the text: titles of the outline, entries of the information dictionary, values of forms."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from pdfminer.utils import PDFDocEncoding
 
 from qedge_dagster.documents import normalize_text
 
-__all__ = ["decode_string", "read_information"]
+__all__ = ["decode_string", "decode_text", "read_information"]
 
 _MAX_CHARACTERS = 2000
+_MAX_TEXT = 100_000
 _BLANKS = re.compile(r"\s+")
 # A language may be marked inside a string.
 _ESCAPES = re.compile("\x1b[^\x1b]*\x1b")
@@ -49,6 +50,13 @@ def decode_string(value: Any) -> str:
     text = _ESCAPES.sub("", value)
     text = "".join(character if character.isprintable() else " " for character in text)
     return normalize_text(_BLANKS.sub(" ", text).strip()[:_MAX_CHARACTERS])
+
+
+def decode_text(value: Any) -> str:
+    """As it is, with its lines; empty if the value is no string."""
+    value = resolve1(value)
+    text = _decoded(value[: 2 * _MAX_TEXT]) if isinstance(value, bytes) else ""
+    return _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _decoded(data: bytes) -> str:

@@ -63,3 +63,20 @@ def test_cells_are_no_letters_set_apart() -> None:
     """Digits with the same gap between them, and letters a blank apart, as in lists, stay apart."""
     assert _text("BT /F1 12 Tf 72 700 Td [(0)-400(1)-400(1)-400(0)-400(1)-400(0)] TJ ET") == "0 1 1 0 1 0"
     assert _text("BT /F1 12 Tf 72 700 Td [(a)-250(b)-250(c)-250(d)-250(e)-250(f)] TJ ET") == "a b c d e f"
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("/Span << /ActualText (real) >> BDC (f) Tj 6 0 Td (ake) Tj EMC ( text) Tj", "real text"),
+        ("/Span << /ActualText <FEFF00E90061> >> BDC (e) Tj (a) Tj EMC (sy) Tj", "\xe9asy"),
+        ("/Span << /ActualText () >> BDC (hidden) Tj EMC", ""),
+        ("/Span /Named BDC (fake) Tj EMC", "by name"),
+        ("/Span << /ActualText (outer) >> BDC /Span << /ActualText (inner) >> BDC (x) Tj EMC (y) Tj EMC", "outer"),
+        ("/P << /MCID 0 >> BDC (kept) Tj EMC EMC EMC ( too) Tj", "kept too"),
+    ],
+)
+def test_text_in_place_of_glyphs(content: str, text: str) -> None:
+    """Marked content with a text of its own is that text, once, whatever its glyphs are."""
+    source = pages([f"BT /F1 12 Tf 72 700 Td {content} ET"], "/Properties << /Named << /ActualText (by name) >> >>")
+    assert extract(build(source)).text == text
