@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pdfminer.cmapdb import FileUnicodeMap
 from pdfminer.encodingdb import name2unicode
-from pdfminer.pdffont import PDFFont, PDFSimpleFont
+from pdfminer.pdffont import PDFCIDFont, PDFFont, PDFSimpleFont
 from pdfminer.pdfinterp import PDFResourceManager
 from pdfminer.pdftypes import PDFStream, dict_value, list_value, resolve1
 from pdfminer.psparser import LIT, PSLiteral
 
+from qedge_dagster.extractors.pdf.bounds import bounded_widths, read_letters
 from qedge_dagster.extractors.pdf.cff import own_encoding
 from qedge_dagster.extractors.pdf.tolerance import tolerated
 
@@ -32,11 +34,28 @@ class Fonts(PDFResourceManager):
         chinese = _chinese(spec)
         if chinese is not None:
             return super().get_font(objid, chinese)
-        known = objid in self._cached_fonts
-        font = super().get_font(objid, spec)
-        if not known and isinstance(font, PDFSimpleFont) and font.unicode_map is None:
+        # A font of type 0 comes back for its descendant.
+        if objid in self._cached_fonts or spec.get("Subtype") is LIT("Type0"):
+            return super().get_font(objid, spec)
+        font = super().get_font(objid, _bounded(spec))
+        if isinstance(font, (PDFSimpleFont, PDFCIDFont)) and isinstance(font.unicode_map, FileUnicodeMap):
+            letters = resolve1(spec.get("ToUnicode"))
+            if isinstance(letters, PDFStream):
+                read_letters(letters.get_data(), font.unicode_map)
+        if isinstance(font, PDFSimpleFont) and font.unicode_map is None:
             _mend(font, spec)
         return font
+
+
+def _bounded(spec: Mapping[str, object]) -> Mapping[str, object]:
+    """Widths within bounds; the letters, which the library reads without any, are left out."""
+    bounded = dict(spec)
+    for key, size in (("W", 3), ("W2", 5)):
+        if key in spec:
+            bounded[key] = bounded_widths(list_value(spec[key]), size)
+    if isinstance(resolve1(spec.get("ToUnicode")), PDFStream):
+        bounded["ToUnicode"] = PDFStream({}, b"")
+    return bounded
 
 
 def _mend(font: PDFSimpleFont, spec: Mapping[str, object]) -> None:
