@@ -67,8 +67,9 @@ class PdfExtractor:
         """Where a page takes longer than its budget, the document is `incomplete` with 6107. Raises `QedgeError` 6103
         for encrypted files that no password opens, 6104 for damaged ones and other content.
 
-        A page has a text layer if most of its letters are known. `metadata` has `pages_with_text` and `page_coverage`,
-        their share, and what the file says of itself (`title`, `author`, …).
+        A page has a text layer if most of its letters are known, or if it has notes or form fields with a value.
+        `metadata` has `pages_with_text` and `page_coverage`, their share, and what the file says of itself (`title`,
+        `author`, …).
         """
         from qedge_dagster.extractors.pdf.opening import open_pdf
 
@@ -105,7 +106,7 @@ class PdfExtractor:
 
     def _read(self, document: PdfFile, context: ExtractionContext) -> _Text:
         from qedge_dagster.extractors.pdf.glyphs import PageReader
-        from qedge_dagster.extractors.pdf.headings import pieces_of
+        from qedge_dagster.extractors.pdf.headings import Piece, pieces_of
         from qedge_dagster.extractors.pdf.ordering import by_layout
         from qedge_dagster.extractors.pdf.outline import read_outline
         from qedge_dagster.extractors.pdf.pages import iterate_pages
@@ -123,8 +124,11 @@ class PdfExtractor:
             document.forget()
             if text.add_page(content):
                 fragments = content.fragments if self.reading_order == "content" else by_layout(content.fragments)
-                for piece in pieces_of(lines_of(fragments), [*waiting, *entries], self.join_hyphens):
+                lines = lines_of(fragments) if content.has_text else []
+                for piece in pieces_of(lines, [*waiting, *entries], self.join_hyphens):
                     text.add(piece, number)
+                for note in content.notes:
+                    text.add(Piece("paragraph", note), number)
                 waiting = []
             else:
                 # The headings of pages without text are those of the next page that has some.
@@ -160,7 +164,8 @@ class _Text:
     def add_page(self, content: PageContent) -> bool:
         """Count a page; returns whether its text is to be added."""
         self.page_count += 1
-        self.with_text += content.has_text
+        has_text = content.has_text or bool(content.notes)
+        self.with_text += has_text
         self.images += content.images
         if content.fault is not None:
             self.broken += 1
@@ -171,7 +176,7 @@ class _Text:
             self._note("pictures without text: OCR would make them searchable")
         elif content.unreadable:
             self._note("with letters that their fonts do not tell (U+FFFD)")
-        return content.has_text
+        return has_text
 
     def add(self, piece: Piece, page: int) -> None:
         text = normalize_text(piece.text) if self._normalize else piece.text

@@ -15,6 +15,7 @@ from pdfminer.pdftypes import PDFStream
 from pdfminer.psparser import PSLiteral
 from pdfminer.utils import Matrix, mult_matrix
 
+from qedge_dagster.extractors.pdf.annotations import Annotations
 from qedge_dagster.extractors.pdf.content import ContentInterpreter
 from qedge_dagster.extractors.pdf.fonts import Fonts
 from qedge_dagster.extractors.pdf.fragments import Fragment, Glyph, clean, fragment_of
@@ -33,9 +34,11 @@ _MAX_TAGS = 1000
 
 @dataclass(slots=True)
 class PageContent:
-    """`fault` names the error that ended the reading of the page early."""
+    """`notes` are texts laid over the page, those of form fields among them. `fault` names the error that ended the
+    reading of the page early."""
 
     fragments: list[Fragment] = field(default_factory=list[Fragment])
+    notes: list[str] = field(default_factory=list[str])
     readable: int = 0
     unreadable: int = 0
     images: int = 0
@@ -52,6 +55,7 @@ class PageReader:
 
     def __init__(self) -> None:
         fonts = Fonts()
+        self._annotations = Annotations()
         self._device = _Device(fonts)
         self._interpreter = ContentInterpreter(fonts, self._device)
 
@@ -67,6 +71,7 @@ class PageReader:
         if self._interpreter.cut:
             content.fault = content.fault or "PSEOF"
         self._device.finish()
+        content.notes = self._annotations.read(page)
         return content
 
 

@@ -11,10 +11,11 @@ from tests.extractors.pdf.builder import build, extract, pages
 def test_widths() -> None:
     """Ranges are cut to the codes that there are, and all of them together to a bound; lists stay."""
     assert bounded_widths([1, [500, 600], 7, 9, 400], 3) == [1, [500, 600], 7, 9, 400]
-    assert bounded_widths([0, 2_000_000_000, 500, -9, 3, 1, 5.5, 7, 1], 3) == [0, 65535, 500, 0, 3, 1]
+    assert bounded_widths([0, 2_000_000_000, 500], 3) == [0, 65535, 500]
+    assert bounded_widths([-9, 3, 1, 5.5, 7, 1], 3) == [0, 3, 1]
     assert bounded_widths([3, 2_000_000_000, -900, 440, 880], 5) == [3, 65535, -900, 440, 880]
     many = bounded_widths([0, 65535, 500] * 1000, 3)
-    assert sum(last - first for first, last in zip(many[::3], many[1::3], strict=True)) < 300_000
+    assert sum(last - first for first, last in zip(many[::3], many[1::3], strict=True)) <= 65536
 
 
 @pytest.mark.parametrize(
