@@ -83,7 +83,7 @@ def test_passwords() -> None:
         for path in _files()
         if path.name.startswith("enc_user") and _outcome(path, PdfExtractor(passwords=("no",))) == "6103"
     ]
-    assert len(locked) == 3
+    assert len(locked) == 4
     for path in locked:
         assert _outcome(path, PdfExtractor(passwords=_PASSWORDS)) == "text", path.name
 
