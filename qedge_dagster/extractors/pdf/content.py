@@ -25,6 +25,7 @@ _CONSTANTS = {b"true": True, b"false": False}
 _SPELLED_OUT = {"*": "_a", '"': "_w", "'": "_q"}
 #: Operators that can be no part of an array or a dictionary.
 _ENDING = {KWD(name) for name in (b"BT", b"ET", b"Tf", b"Td", b"Tm", b"Tj", b"TJ", b"Do", b"q", b"Q", b"cm", b"EMC")}
+_BRACKETS = {KWD(name) for name in (b"[", b"]", b"<<", b">>", b"{", b"}", b"BI", b"ID")}
 
 
 class MendingParser(PDFContentParser):
@@ -42,7 +43,7 @@ class MendingParser(PDFContentParser):
         return changed
 
     def do_keyword(self, pos: int, token: PSKeyword) -> None:
-        if self.curtype in ("a", "d", "p") and token in _ENDING:
+        if self.curtype is not None and token in _ENDING:
             while self.curtype in ("a", "d", "p"):
                 kind = self.curtype
                 ended = self.end_type(kind)
@@ -84,6 +85,15 @@ class ContentParser(MendingParser):
         else:
             token = _CONSTANTS[word] if word in _CONSTANTS else KWD(word)
         return self.bufpos + match.start(match.lastindex or 0), token
+
+    def nextobject(self) -> tuple[int, Any]:
+        """A token outside of all brackets is an object, as it is."""
+        if not (self.results or self.context or self.curstack):
+            found = self.nexttoken()
+            if found[1].__class__ is not PSKeyword or found[1] not in _BRACKETS:
+                return found
+            self._tokens.insert(0, found)
+        return super().nextobject()
 
     def flush(self) -> None:
         self.results += self.curstack
