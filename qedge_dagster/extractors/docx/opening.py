@@ -47,11 +47,15 @@ def _of_ole(stream: BinaryIO) -> QedgeError:
         names.update(name for name in (_ENCRYPTED, _OLD) if name in tail + piece)
         tail = piece[-len(_ENCRYPTED) :]
     if _ENCRYPTED in names:
-        return QedgeError(6103, "the document is encrypted with a password; passwords of Word documents are not tried")
+        return QedgeError(
+            6103,
+            "the document is encrypted with a password, and those of Word documents are not tried",
+            remedy="save it without its password",
+        )
     if _OLD in names:
         return QedgeError(
             6104,
-            "the content is a Word document of the old kind (.doc)",
-            remedy="save it as .docx: in Word, or by LibreOffice's soffice --convert-to docx",
+            "the content is a Word document of the old kind (.doc): save it as .docx",
+            remedy="save it as .docx, in Word or with `soffice --convert-to docx` of LibreOffice",
         )
     return QedgeError(6104, "the content is an OLE document of another program, not a Word document")
