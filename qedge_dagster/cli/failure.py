@@ -68,13 +68,12 @@ def recorded_failure(row: DocumentRow) -> Failure | None:
 
 
 def failure_lines(failed: Iterable[tuple[str, Failure]]) -> list[str]:
-    """Failures by code, with the remedy and the first documents. Where a code says several things, the first is shown
-    with its document."""
-    by_code: dict[int, list[tuple[str, Failure]]] = defaultdict(list)
+    """Failures by code and remedy, with the first documents of each."""
+    groups: dict[tuple[int, str], list[tuple[str, Failure]]] = defaultdict(list)
     for document_id, failure in failed:
-        by_code[failure.code].append((document_id, failure))
+        groups[failure.code, failure.remedy].append((document_id, failure))
     lines: list[str] = []
-    for _, group in sorted(by_code.items()):
+    for _, group in sorted(groups.items()):
         first = group[0][1]
         documents = counted(len(group), "document")
         lines.append(printable(f"  {first.code} {first.name}: {documents}. {_sentence(first.remedy)}"))

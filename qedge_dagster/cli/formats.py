@@ -28,7 +28,7 @@ format_options = group(
     ),
     click.option(
         "--extraction-mib",
-        type=click.IntRange(min=16),
+        type=click.IntRange(min=64),  # less, and the libraries themselves do not fit
         default=1024,
         show_default=True,
         help="Most memory for the extraction of one PDF or DOCX, in MiB. One that needs more fails with 6102.",

@@ -107,7 +107,7 @@ def storm(folder: Path, step: int) -> Storm:
 
 def test_a_fault_at_some_points_is_told_by_its_code(tmp_path: Path) -> None:
     """After a fault no document is half there, the run has said so, and the next one ends as if nothing had been."""
-    assert storm(tmp_path, step=7).tried.total() > 100
+    assert storm(tmp_path, step=17).tried.total() > 40
 
 
 def test_a_pipeline_that_met_a_fault_is_to_be_opened_again(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from pdfminer.pdfinterp import PDFContentParser, PDFPageInterpreter, PDFResource
 from pdfminer.pdftypes import PDFStream, dict_value, resolve1, stream_value
 from pdfminer.psparser import KWD, LIT, PSEOF, PSBaseParserToken, PSKeyword, PSLiteral, keyword_name
 
+from qedge_dagster.extractors.pdf.patience import Patience
+
 __all__ = ["ContentInterpreter", "ContentParser", "MendingParser"]
 
 _ENDED = rb"(?=[\s\[\]()/<])"
@@ -103,13 +105,20 @@ class ContentParser(MendingParser):
 class ContentInterpreter(PDFPageInterpreter):
     """Also of the forms that are drawn; `cut` is set where content ended too early."""
 
-    def __init__(self, fonts: PDFResourceManager, device: PDFDevice, outer: ContentInterpreter | None = None) -> None:
+    def __init__(
+        self,
+        fonts: PDFResourceManager,
+        device: PDFDevice,
+        patience: Patience,
+        outer: ContentInterpreter | None = None,
+    ) -> None:
         super().__init__(fonts, device)
+        self._patience = patience
         self._outer = outer
         self.cut = False
 
     def dup(self) -> ContentInterpreter:
-        return ContentInterpreter(self.rsrcmgr, self.device, self)
+        return ContentInterpreter(self.rsrcmgr, self.device, self._patience, self)
 
     def do_Do(self, xobjid_arg: Any) -> None:  # noqa: N802 - the name of the operator
         """Forms lack their bounds at times, by which text is not cut anyway."""
@@ -140,6 +149,7 @@ class ContentInterpreter(PDFPageInterpreter):
             while True:
                 _, value = parser.nextobject()
                 if isinstance(value, PSKeyword):
+                    self._patience()
                     self._run(keyword_name(value))
                 else:
                     self.argstack.append(value)

@@ -76,11 +76,11 @@ class PdfExtractor:
         with item.open() as opened, seekable(opened) as stream:
             document = open_pdf(stream, self.passwords)
             text = self._read(document, context)
-            if not text.page_count:
+            if not text.of_pages:
                 stream.seek(0)
                 document = open_pdf(stream, self.passwords, rebuild=True)
                 text = self._read(document, context)
-            if not text.page_count:
+            if not text.of_pages:
                 raise QedgeError(6104, "no page can be made out: the file is damaged, was cut off, or has none")
             whole = text.incomplete is None
             if whole and (text.broken or document.rebuilt) and not text.with_text and not text.images:
@@ -111,15 +111,22 @@ class PdfExtractor:
         from qedge_dagster.extractors.pdf.outline import read_outline
         from qedge_dagster.extractors.pdf.pages import iterate_pages
         from qedge_dagster.extractors.pdf.paragraphs import lines_of
+        from qedge_dagster.extractors.pdf.patience import OutOfTimeError, Patience
 
         outline = read_outline(document)
-        reader = PageReader()
+        patience = Patience(self.clock, self.page_budget)
+        reader = PageReader(patience)
         text = _Text(context.normalize_text)
         waiting: list[OutlineEntry] = []
-        started = self.clock()
         pages = iterate_pages(document)
+        patience.begin()
         for number, page in enumerate(pages, 1):
-            content = reader.read(page)
+            try:
+                content = reader.read(page)
+            except OutOfTimeError:
+                why = f"page {number} of {{}} takes longer than {self.page_budget:g} s: it and"
+                text.give_up(why, 1 + sum(1 for _ in pages))
+                break
             entries = outline.of_page(number, page.pageid)
             document.forget()
             if text.add_page(content):
@@ -134,14 +141,9 @@ class PdfExtractor:
                 # The headings of pages without text are those of the next page that has some.
                 for entry in entries:
                     waiting = [*(other for other in waiting if other.level < entry.level), entry]
-            finished = self.clock()
-            if finished - started > self.page_budget:
-                text.not_read = sum(1 for _ in pages)
-                if text.not_read:
-                    slow = f"page {number} of {text.of_pages} took longer than {self.page_budget:g} s"
-                    text.incomplete = QedgeError(6107, f"{slow}, and those after it were not read").failure()
+            if patience.was_exceeded():
+                text.give_up(f"page {number} of {{}} took longer than {self.page_budget:g} s:", sum(1 for _ in pages))
                 break
-            started = finished
         return text
 
 
@@ -186,6 +188,13 @@ class _Text:
         self.parts.append(text)
         self.blocks.append(DocumentBlock(piece.kind, self._length, self._length + len(text), piece.level, page))
         self._length += len(text)
+
+    def give_up(self, why: str, not_read: int) -> None:
+        """There is nothing to give up where the last page was slow."""
+        self.not_read = not_read
+        if not_read:
+            failure = QedgeError(6107, f"{why.format(self.of_pages)} those after it were not read")
+            self.incomplete = failure.failure()
 
     def warnings(self) -> tuple[str, ...]:
         return tuple(f"{_listed(pages)} of {self.of_pages}: {what}" for what, pages in self._lists.items())

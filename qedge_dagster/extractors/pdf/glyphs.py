@@ -19,6 +19,7 @@ from qedge_dagster.extractors.pdf.annotations import Annotations
 from qedge_dagster.extractors.pdf.content import ContentInterpreter
 from qedge_dagster.extractors.pdf.fonts import Fonts
 from qedge_dagster.extractors.pdf.fragments import Fragment, Glyph, clean, fragment_of
+from qedge_dagster.extractors.pdf.patience import Patience
 from qedge_dagster.extractors.pdf.repeats import DrawnGlyphs
 from qedge_dagster.extractors.pdf.strings import decode_text
 from qedge_dagster.extractors.pdf.tolerance import OUTRIGHT
@@ -53,11 +54,11 @@ class PageContent:
 class PageReader:
     """Reads pages; keeps the fonts of the last ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: Patience) -> None:
         fonts = Fonts()
         self._annotations = Annotations()
         self._device = _Device(fonts)
-        self._interpreter = ContentInterpreter(fonts, self._device)
+        self._interpreter = ContentInterpreter(fonts, self._device, patience)
 
     def read(self, page: PDFPage) -> PageContent:
         content = self._device.begin()

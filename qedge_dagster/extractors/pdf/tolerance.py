@@ -6,11 +6,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from qedge_dagster.errors import QedgeError
+from qedge_dagster.extractors.pdf.patience import OutOfTimeError
 
 __all__ = ["OUTRIGHT", "tolerated"]
 
 #: Errors that say more than that an object is broken.
-OUTRIGHT = (QedgeError, OSError, MemoryError)
+OUTRIGHT = (QedgeError, OutOfTimeError, OSError, MemoryError)
 
 
 @contextmanager

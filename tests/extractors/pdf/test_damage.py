@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import zlib
+from itertools import count
 
 import pytest
 
@@ -226,12 +227,25 @@ def test_page_budget() -> None:
     document = extract(data, page_budget=3.0, clock=lambda: next(seconds))
     assert document.incomplete is not None
     assert document.incomplete.code == 6107
-    assert document.incomplete.message == "page 3 of 5 took longer than 3 s, and those after it were not read"
+    assert document.incomplete.message == "page 3 of 5 took longer than 3 s: those after it were not read"
     assert document.text == "Page 1\n\nPage 2\n\nPage 3"
     assert (document.page_count, document.metadata["page_coverage"]) == (5, 0.6)
     last_slow = iter([0.0, 1.0, 2.0, 3.0, 4.0, 9.0])
     document = extract(data, page_budget=3.0, clock=lambda: next(last_slow))
     assert (document.incomplete, document.metadata["page_coverage"]) == (None, 1.0)
+
+
+@pytest.mark.parametrize("slow", [1, 2])
+def test_page_budget_within_a_page(slow: int) -> None:
+    """A page is not read to its end when its time is over: the pages before it are kept."""
+    contents = [_PAGE.format(number) for number in range(1, 4)]
+    contents[slow - 1] = contents[slow - 1] + " q Q" * 5000
+    document = extract(build(pages(contents)), page_budget=3.0, clock=count(0.0, 2.0).__next__)
+    assert document.incomplete is not None
+    reason = f"page {slow} of 3 takes longer than 3 s: it and those after it were not read"
+    assert (document.incomplete.code, document.incomplete.message) == (6107, reason)
+    assert document.text == "Page 1" * (slow - 1)
+    assert document.page_count == 3
 
 
 def test_stream_that_cannot_seek() -> None:
