@@ -86,7 +86,7 @@ class DocumentProcessor:
                 return
             yield from self._index(work)
         except QedgeError as error:
-            if error.code < 6050 or error.code in (6204, 6205):
+            if error.code < 6050 or error.code in (6204, 6205, 6208):
                 raise
             yield self._record_failure(work, error.failure())
         except UnicodeEncodeError:
@@ -235,7 +235,7 @@ class DocumentProcessor:
             window = ordered[done : done + self._gauge.before_window()]
             self._ahead.advance()
             with self._gauge.excluded():
-                self._stages.embedder.load()
+                self.windows.load()
             tokens_before = self.windows.tokens
             vectors = self.windows.embed(window, self._gauge.stop_requested)
             fresh.update(vectors)
