@@ -52,7 +52,8 @@ demo: $(STAMP) ## ingest a folder, search it, ingest it again: nothing is embedd
 	@mkdir -p .demo
 	@db=".demo/$$(printf %s "$$DOCS" | cksum | cut -d ' ' -f 1).db"; \
 	[ "$$DOCS" != "$(SAMPLE)" ] || rm -rf "$$db"*; \
-	qedge() { printf '$$ qedge'; printf ' %q' "$$@"; echo; $(BIN)/qedge "$$@"; echo; }; \
+	show='import shlex, sys; print("$$ qedge", shlex.join(sys.argv[1:]), flush=True)'; \
+	qedge() { $(BIN)/python -c "$$show" "$$@"; $(BIN)/qedge "$$@"; echo; }; \
 	qedge ingest --db "$$db" -- "$$DOCS"; \
 	if [ -n "$$QUESTION" ]; then qedge search --db "$$db" --top 3 -- "$$QUESTION"; fi; \
 	qedge ingest --db "$$db" -- "$$DOCS"; \

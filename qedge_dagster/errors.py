@@ -76,7 +76,7 @@ class Failure:
 
     code: int
     message: str
-    remedy: str = ""
+    remedy: str
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.state_integrity import STATE_CHECKS
 from qedge_dagster.errors import QedgeError
 
 __all__ = ["DocumentRow", "DocumentStatus", "ModelRecord", "RunRow", "StageVersions", "StateStore"]
@@ -111,6 +112,14 @@ class StateStore:
             (self.collection, source_id),
         ):
             yield source, _document_row(row)
+
+    def check_hashes(self, source_id: str) -> None:
+        """Raises `QedgeError` 6204 where a recorded hash is none: met at its document's turn, it would leave a run half
+        done."""
+        for _, document_id in self._connection.execute(
+            f"{STATE_CHECKS['state_damaged']} AND source_id = ?2 LIMIT 1", (self.collection, source_id)
+        ):
+            self.document(source_id, document_id)
 
     def put_document(self, source_id: str, row: DocumentRow) -> None:
         self._connection.execute(
@@ -381,5 +390,9 @@ def _document_row(values: Sequence[Any]) -> DocumentRow:
     for name in ("content_hash", "recipe_hash"):
         digest = getattr(row, name)
         if digest is not None and (not isinstance(digest, bytes) or len(digest) != 16):
-            raise QedgeError(6204, f"the {name} of document {row.document_id!r} is damaged")
+            raise QedgeError(
+                6204,
+                f"the {name} of document {row.document_id!r} is damaged",
+                remedy="run `qedge doctor --repair`, which has the next run read such documents again",
+            )
     return row

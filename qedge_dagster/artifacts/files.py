@@ -35,6 +35,7 @@ _PARTIAL = ".partial"
 
 def default_root(database: Path) -> Path:
     """Beside the database: where the command line and Dagster keep artefacts unless they are told otherwise."""
+    database = database.resolve()
     return database.with_name(f"{database.name}.artifacts")
 
 

@@ -17,15 +17,16 @@ LOCATION = "qedge_dagster.orchestration.location"
 
 
 def dagster_home(database: Path) -> Path:
-    """`$DAGSTER_HOME`, else the folder `<database>.dagster` beside the file; absolute. It need not exist."""
+    """`$DAGSTER_HOME`, else the folder `<database>.dagster` beside the file, whatever link leads to it; absolute. It
+    need not exist."""
     given = os.environ.get("DAGSTER_HOME")
-    return Path(given).expanduser().absolute() if given else Path(f"{database.absolute()}.dagster")
+    return Path(given).expanduser().absolute() if given else Path(f"{database.resolve()}.dagster")
 
 
 def forget_source(database: Path, collection: str, source_id: str) -> None:
     """Take a source out of what `qedge ui` shows: its sensor would ingest it again. Done without Dagster, which is slow
     to load."""
-    sought = (str(database.absolute()), collection, source_id)
+    sought = (str(database.resolve()), collection, source_id)
     for path in (dagster_home(database) / RECORDS).glob("*.yaml"):
         try:
             settings = yaml.safe_load(path.read_text("utf-8"))

@@ -214,6 +214,8 @@ def _run_dagster(database: Path, collection: str, quiet: bool, values: Mapping[s
 
 def _source(database: Path, values: Mapping[str, Any]) -> Source:
     paths: list[Path] = list(values["paths"])
+    if len(paths) == 1 and not paths[0].exists() and not database.exists():  # a run of nothing would leave a database
+        raise QedgeError(6051, f"there is no file or folder {paths[0]}")
     folders = [path for path in paths if path.is_dir()]
     if len(paths) > 1 and folders:
         raise click.UsageError(f"give one folder or several files, not {len(paths)} paths with {folders[0]} among them")

@@ -10,7 +10,7 @@ import click
 
 from qedge_dagster.cli.failure import recorded_failure
 from qedge_dagster.cli.opening import find_source, open_state
-from qedge_dagster.cli.options import common, source_id_option
+from qedge_dagster.cli.options import TEXT, common, source_id_option
 from qedge_dagster.cli.output import emit, emit_json, fit, printable, table, terminal_width
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _PREVIEW_CHARACTERS = 300
 
 
 @click.command(epilog=_EPILOG, short_help="What is known of one document, and its chunks.")
-@click.argument("document")
+@click.argument("document", type=TEXT)
 @source_id_option
 @common
 def command(document: str, source_id: str | None, database: Path, collection: str, as_json: bool) -> None:

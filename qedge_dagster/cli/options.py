@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from qedge_dagster.chunking.base import ChunkingOptions
 
 __all__ = [
+    "TEXT",
     "chunking_options",
     "common",
     "common_without_collection",
@@ -34,6 +35,21 @@ def group(*decorators: Callable[[Any], Any]) -> Callable[[Function], Function]:
         return function
 
     return decorate
+
+
+class _Text(click.types.StringParamType):
+    """A word of the command line that the database can look for: not one with bytes that are no text."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = super().convert(value, param, ctx)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            self.fail(f"{text!r} is not valid Unicode", param, ctx)
+        return text
+
+
+TEXT = _Text()
 
 
 def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -92,7 +108,9 @@ model_options = group(
     ),
 )
 
-source_id_option = click.option("--source-id", help="The source of the document.  [default: the only one that has it]")
+source_id_option = click.option(
+    "--source-id", type=TEXT, help="The source of the document.  [default: the only one that has it]"
+)
 
 
 def _levels(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[int, ...]:

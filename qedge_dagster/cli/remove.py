@@ -8,7 +8,7 @@ import click
 
 from qedge_dagster.cli.home import forget_source
 from qedge_dagster.cli.opening import find_source, open_existing_pipeline, open_state
-from qedge_dagster.cli.options import common, source_id_option
+from qedge_dagster.cli.options import TEXT, common, source_id_option
 
 _EPILOG = """\b
 Examples:
@@ -21,7 +21,7 @@ holds them brings them back: leave them out there with --exclude."""
 
 
 @click.command(epilog=_EPILOG, short_help="Remove documents from the collection.")
-@click.argument("documents", metavar="[DOCUMENT]...", nargs=-1)
+@click.argument("documents", metavar="[DOCUMENT]...", nargs=-1, type=TEXT)
 @click.option("--all", "everything", is_flag=True, help="Remove every document of the source --source-id.")
 @source_id_option
 @common

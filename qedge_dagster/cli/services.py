@@ -27,7 +27,7 @@ _GRACE_SECONDS = 30.0
 
 class Services:
     """`dagster dev`, which starts the web server, the daemon and the code server; all in a process group of their own,
-    so that Ctrl-C on the terminal reaches this process only."""
+    so that Ctrl-C on the terminal reaches this process only. They end with it, also where it is killed."""
 
     def __init__(self, process: subprocess.Popen[bytes], url: str, stopped: threading.Event, log: Path | None) -> None:
         self.url = url
@@ -97,11 +97,12 @@ def running_services(home: Path, host: str, port: int, log: Path | None) -> Gene
                 output = stack.enter_context(log.open("ab"))
             except OSError as error:
                 raise QedgeError(6013, f"the Dagster home {home} cannot be used: {error}") from error
-        command = [sys.executable, "-m", "dagster", "dev", "-m", LOCATION, "--working-directory", str(home)]
+        command = [sys.executable, "-m", "qedge_dagster.cli.lifeline"]
+        command += [sys.executable, "-m", "dagster", "dev", "-m", LOCATION, "--working-directory", str(home)]
         process = subprocess.Popen(  # noqa: S603 - our own interpreter, and arguments that click has checked
             [*command, "--host", host, "--port", str(port)],
             env={**os.environ, "DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "yes"},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
             start_new_session=True,

@@ -35,7 +35,7 @@ def ingestion_settings(
 
     return IngestionSettings.model_validate(
         {
-            "database": str(database.absolute()),
+            "database": str(database.resolve()),
             "collection": collection,
             "source": _source_settings(database, source_id, values),
             "model_folder": str(model.absolute()) if model is not None else None,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -60,11 +62,17 @@ def command(ctx: click.Context, database: Path, as_json: bool, port: int | None,
     port = _free_port(host, port)
 
     from qedge_dagster.cli.instance import faults_of, open_instance
+    from qedge_dagster.collection.connection import Database
+    from qedge_dagster.collection.schema import check_file
 
+    # What is wrong with the database and the home is said here, rather than in a log.
+    if database.exists():
+        with closing(Database(database, read_only=True)) as opened:
+            check_file(opened)
     with faults_of(home), open_instance(home):
-        pass  # what is wrong with the home is said here, rather than in a log
+        pass
     log = None if verbose else home / "ui.log"
-    with running_services(home, host, port, log) as services:
+    with _alone(home), running_services(home, host, port, log) as services:
         if services.wait_for_answer():
             if as_json:
                 emit_json({"url": services.url})
@@ -73,6 +81,21 @@ def command(ctx: click.Context, database: Path, as_json: bool, port: int | None,
                 emit(f"{services.url} (Ctrl-C ends it{where})")
             services.wait_for_signal()
     ctx.exit(0)
+
+
+@contextmanager
+def _alone(home: Path) -> Generator[None]:
+    """Two daemons of one home would launch every run twice. The operating system frees the lock of a process that was
+    killed."""
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(home / "ui.lock", timeout=0):
+            yield
+    except Timeout:
+        raise QedgeError(
+            6013, f"another `qedge ui` shows the Dagster home {home}", remedy="use that one, or end it first"
+        ) from None
 
 
 def _free_port(host: str, port: int | None) -> int:

@@ -97,8 +97,8 @@ class ExtractorRegistry:
         if extra is not None:
             raise QedgeError(
                 6101,
-                f"no extractor for {suffix or item.media_type}: it comes with the extra qedge-dagster[{extra}]",
-                remedy=f'install it: pip install "qedge-dagster[{extra}]"; or exclude the file',
+                # In the message, which is recorded: a remedy of its own would be lost to whoever looks later.
+                f'no extractor for {suffix or item.media_type}: pip install "qedge-dagster[{extra}]" brings one',
             )
         raise QedgeError(6101, f"no extractor for {suffix or 'a name without extension'} ({item.media_type})")
 

@@ -103,7 +103,7 @@ class PipelineSettings(BaseModel):
     """The database, the model and the options of a pipeline. A change of what the recipe holds (the model, how
     documents are cut) indexes every document anew."""
 
-    database: str = Field(description="Path of the SQLite file; its folder must exist.")
+    database: str = Field(min_length=1, description="Path of the SQLite file; its folder must exist.")
     model_folder: str | None = Field(
         default=None, description="Folder with model.onnx and its tokenizer; the default model where it is left out."
     )

@@ -33,6 +33,7 @@ class SourceSettings(BaseModel, Resolvable):
     include_hidden: bool = Field(default=False, description="Take hidden files and folders too.")
     id: str | None = Field(
         default=None,
+        min_length=1,
         description="Name of the source, which must stay the same from run to run; by default the path of the folder,"
         " from the root of the project where it lies in one.",
     )

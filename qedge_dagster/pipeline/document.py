@@ -86,12 +86,12 @@ class DocumentProcessor:
                 return
             yield from self._index(work)
         except QedgeError as error:
-            if error.code < 6050 or error.code in (6204, 6205):
+            if error.code < 6050 or error.code in (6204, 6205, 6208):
                 raise
             yield self._record_failure(work, error.failure())
         except UnicodeEncodeError:
-            failure = Failure(6104, "the text holds lone surrogates, which no encoding can store")
-            yield self._record_failure(work, failure)
+            error = QedgeError(6104, "the text holds lone surrogates, which no encoding can store")
+            yield self._record_failure(work, error.failure())
         except apsw.Error as error:
             if (fault := self._database.fault(error)) is not None:
                 raise fault from error
@@ -100,8 +100,8 @@ class DocumentProcessor:
             raise
         except Exception as error:
             # A fault of ours, or of a chunker of the caller's: it costs one document all the same.
-            failure = Failure(6102, f"{type(error).__name__} while the document was processed")
-            yield self._record_failure(work, failure)
+            fault = QedgeError(6102, f"{type(error).__name__} while the document was processed")
+            yield self._record_failure(work, fault.failure())
 
     # gate
 
@@ -235,7 +235,7 @@ class DocumentProcessor:
             window = ordered[done : done + self._gauge.before_window()]
             self._ahead.advance()
             with self._gauge.excluded():
-                self._stages.embedder.load()
+                self.windows.load()
             tokens_before = self.windows.tokens
             vectors = self.windows.embed(window, self._gauge.stop_requested)
             fresh.update(vectors)

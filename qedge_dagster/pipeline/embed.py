@@ -32,6 +32,17 @@ class WindowEmbedder:
         self.texts = 0
         self.tokens = 0
 
+    def load(self) -> None:
+        """Make the model ready. Raises `QedgeError` 6208 where it cannot be, for which no document is to blame."""
+        try:
+            self._embedder.load()
+        except QedgeError:
+            raise
+        except Exception as error:  # whatever a model or a remote service raises
+            raise QedgeError(
+                6208, f"the model could not be loaded: {type(error).__name__}", remedy="see the embedder's own error"
+            ) from error
+
     def embed(self, window: Sequence[ChunkRow], stopped: Callable[[], bool] = lambda: False) -> dict[bytes, bytes]:
         """float32 vectors by content hash: of the whole window, or of a part of it where `stopped` said so meanwhile
         and the embedder can be stopped within a call.

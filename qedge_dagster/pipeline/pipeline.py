@@ -157,7 +157,7 @@ class IngestionPipeline:
             raise QedgeError(6005, "a rebuild takes every document of its source, not selected ones")
         stages = self.stages
         with self._exclusive(source_id, lock_wait), closing(stages.extraction):
-            state = self._prepare(stages, rebuild=options.rebuild)
+            state = self._prepare(stages, source_id, rebuild=options.rebuild)
             run = self._new_run(state, source_id, stages.recipe.hash(), options.budget)
             events = run.ingest(source, stages, options)
             for event in events:
@@ -231,11 +231,14 @@ class IngestionPipeline:
             finally:
                 self._stop.clear()
 
-    def _prepare(self, stages: Stages, *, rebuild: bool) -> StateStore:
+    def _prepare(self, stages: Stages, source_id: str, *, rebuild: bool) -> StateStore:
         """Make the collection ready for this model. Returns the state that the run writes to: the collection's own, or
         that of the one which is to replace it."""
         spec, model = stages.spec(self._state.collection), stages.model()
-        recorded = self._state.model() if read_spec(self._database, spec.name) else None
+        recorded = None
+        if read_spec(self._database, spec.name) is not None:
+            recorded = self._state.model()
+            self._state.check_hashes(source_id)
         if recorded is not None and recorded.identity != model.identity:
             if rebuild:
                 return prepare_rebuild(self._database, spec, model)

@@ -166,17 +166,24 @@ class Run:
     def _remove_missing(
         self, source: SelectedDocuments, delete_missing: bool, allow_empty: bool
     ) -> Generator[Event, None, None]:
-        if not source.missing:
+        known = [document_id for document_id in sorted(source.missing) if self._is_known(document_id)]
+        if unknown := sorted(source.missing.difference(known)):
+            more = f", and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+            self._tally.warnings.append(f"{unknown[0]}{more}: neither in the source nor in the collection")
+        if not known:
             return
         withheld = _KEPT_ON_REQUEST
         if delete_missing:
             withheld = self._doubt(source_empty=source.source_empty and not allow_empty)
         if withheld is None:
-            yield from self._remove(sorted(source.missing))
+            yield from self._remove(known)
             return
         if delete_missing:
-            self._tally.warnings.append(f"{len(source.missing)} documents that were not seen are kept: {withheld}")
-        yield PruneWithheld(withheld, len(source.missing))
+            self._tally.warnings.append(f"{len(known)} documents that were not seen are kept: {withheld}")
+        yield PruneWithheld(withheld, len(known))
+
+    def _is_known(self, document_id: str) -> bool:
+        return self._state.document(self._source_id, document_id) is not None
 
     def _doubt(self, *, source_empty: bool) -> str | None:
         """Why documents that did not come are not known to be gone; None if they are."""
@@ -184,7 +191,7 @@ class Run:
             more = f", and {len(self._unlisted) - 1} more" if len(self._unlisted) > 1 else ""
             return f"{self._unlisted[0]}{more} could not be listed"
         if source_empty:
-            return "the source holds no document at all; --allow-empty empties the index on purpose"
+            return "the source holds no document at all; --allow-empty (or allow_empty) empties the index on purpose"
         return None
 
     def _remove(self, document_ids: Iterable[str]) -> Generator[Event, None, None]:

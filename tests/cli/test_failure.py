@@ -57,6 +57,10 @@ USAGE = [
     ["prune", "docs/notes.txt"],
     ["export"],
     ["status", "--db", "caf\udce9.db"],
+    ["inspect", "caf\udce9.txt"],
+    ["inspect", "notes.txt", "--source-id", "caf\udce9"],
+    ["remove", "notes.txt", "caf\udce9.txt"],
+    ["remove", "--all", "--source-id", "caf\udce9"],
 ]
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import apsw
 import pytest
+from click.testing import CliRunner
 
+from qedge_dagster.cli import main
 from qedge_dagster.pipeline.results import DocumentResult, RunResult
 from tests.cli.conftest import DOCUMENTS, Invoke
 
@@ -113,6 +115,7 @@ def test_fail_fast(qedge: Invoke, docs: Path, model: Path) -> None:
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.usefixtures("ingested")
 def test_failed_run_has_a_result(qedge: Invoke, model: Path) -> None:
     """A run that fails as a whole prints its result with the failure, and the failure on stderr."""
     result = qedge("ingest", "nowhere", "--model", model, "--json")
@@ -244,3 +247,13 @@ def test_file_names_from_hell(qedge: Invoke, docs: Path, model: Path) -> None:
         assert "6104 DocumentMalformed: 4 documents" in result.stdout
         assert not {"\x1b", "\u202e"} & set(result.stdout)
         assert all(line.isprintable() for line in result.stdout.splitlines())
+
+
+@pytest.mark.usefixtures("qedge")
+@pytest.mark.parametrize("options", [["--no-dagster"], []], ids=["engine", "dagster"])
+def test_a_first_ingest_of_nothing_leaves_nothing(options: list[str], tmp_path: Path) -> None:
+    """6051 for a path that does not exist; no database, lock or home is made for it."""
+    result = CliRunner().invoke(main, ["ingest", "no-such-folder", "--db", "new.db", *options])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("qedge: 6051 SourceUnavailable: there is no file or folder no-such-folder")
+    assert list(tmp_path.iterdir()) == []

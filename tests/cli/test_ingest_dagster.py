@@ -155,6 +155,7 @@ def test_a_failed_document(home: Path, docs: Path, model: Path) -> None:
 
 def test_errors_before_the_run(home: Path, docs: Path, model: Path) -> None:
     """An error of the engine is the same one line, and what came to nothing is not recorded for the UI."""
+    assert ingest(docs, "--model", model, "--no-dagster").exit_code == 0
     result = ingest("nowhere", "--model", model)
     assert result.exit_code == 1
     assert result.stderr.startswith("qedge: 6051 SourceUnavailable: ")
@@ -363,3 +364,18 @@ def test_settings_are_plain_yaml(home: Path, docs: Path, model: Path) -> None:
     assert written["model_folder"] == str(model)
     assert written["source"]["folder"] == str(docs)
     assert (written["source"]["pattern"], written["delete_missing"]) == (["*.md"], True)
+
+
+def test_a_database_under_two_names_is_one(home: Path, docs: Path, model: Path, tmp_path: Path) -> None:
+    """Through a link, or a path with `..`, it has the same home, artefacts and record: the UI shows its source once."""
+    link = tmp_path / "elsewhere"
+    link.mkdir()
+    (link / "linked.db").symlink_to(tmp_path / "qedge.db")
+    for database in ("qedge.db", "elsewhere/../qedge.db", "elsewhere/linked.db"):
+        assert ingest(docs, "--model", model, "--source-id", "club", "--db", database).exit_code == 0
+    assert len(list((home / "qedge").glob("*.yaml"))) == 1
+    assert len(runs(home)) == 3
+    assert sorted(path.name for path in tmp_path.glob("**/*.dagster")) == ["qedge.db.dagster"]
+    assert sorted(path.name for path in tmp_path.glob("**/*.artifacts")) == ["qedge.db.artifacts"]
+    assert finish("remove", "--all", "--source-id", "club", "--db", link / "linked.db").returncode == 0
+    assert list((home / "qedge").glob("*.yaml")) == []

@@ -12,7 +12,7 @@ from qedge_dagster.errors import Failure
 from qedge_dagster.pipeline.events import DocumentFailed, DocumentRemoved, DocumentSkipped, WindowEmbedded
 from qedge_dagster.pipeline.results import DocumentResult
 
-FAILURE = Failure(6104, "NUL bytes")
+FAILURE = Failure(6104, "NUL bytes", "replace it")
 FAILED = DocumentFailed(DocumentResult("bad.log", "failed", failure=FAILURE), FAILURE, None)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from filelock import FileLock
 
 from qedge_dagster.cli import main
 from tests.cli.conftest import Invoke, finish, start
@@ -117,6 +118,9 @@ def test_the_sensor_keeps_the_index_fresh(home: Path, docs: Path) -> None:
     assert processes_of(home) == []
     found = finish("search", "ferry", "--db", home.with_suffix(""), "--mode", "keyword", "--json")
     assert [hit["document_id"] for hit in json.loads(found.stdout)] == ["new.txt"]
+    log = (home / "ui.log").read_text("utf-8")
+    assert "Dagster services" in log
+    assert "ferry" not in log  # no text of a document
 
 
 @pytest.mark.long
@@ -185,3 +189,39 @@ def test_the_extra_is_missing(home: Path, qedge: Invoke, monkeypatch: pytest.Mon
     result = qedge("ui", "--db", "x.db")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "pip install 'qedge-dagster[ui]'" in result.stderr
+
+
+def test_a_damaged_database(home: Path, qedge: Invoke) -> None:
+    """It is said before anything is started, rather than by nothing being shown."""
+    home.with_suffix("").write_bytes(b"Dear diary, " * 1000)
+    result = qedge("ui", "--db", "x.db")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("qedge: 6204 StateCorrupt: ")
+    assert not (home / "ui.log").exists()
+
+
+def test_a_home_has_one_ui(home: Path, qedge: Invoke) -> None:
+    """While one is there, another ends at once and says so, whatever port it asks for."""
+    with FileLock(home / "ui.lock"):
+        result = qedge("ui", "--db", "x.db", "--port", free_port())
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"qedge: 6013 DagsterUnavailable: another `qedge ui` shows the Dagster home {home}")
+    assert not (home / "ui.log").exists()
+
+
+@pytest.mark.long
+def test_killed(home: Path) -> None:
+    """SIGKILL takes the services along, also where nobody is left to end them; the home is free for the next."""
+    args = ["ui", "--db", home.with_suffix(""), "--port"]
+    for _ in range(2):
+        with start(*args, free_port()) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("http://")
+            refused = finish(*args, free_port())
+            assert (refused.returncode, refused.stderr.split(":")[1]) == (1, " 6013 DagsterUnavailable")
+            process.send_signal(signal.SIGKILL)
+            process.wait(60)
+        deadline = time.monotonic() + 60
+        while processes_of(home):
+            assert time.monotonic() < deadline, processes_of(home)
+            time.sleep(0.2)

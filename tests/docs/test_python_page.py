@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import fields
 from pathlib import Path
 
@@ -45,6 +46,21 @@ def test_every_snippet_runs(
     assert shown[6][0] in {"boats/engine.md", "boats/mooring.md", "notes.txt"}
     assert shown[7] == ["3 (384,)"]
     assert shown[8] == ["1 ['The harbour is closed.']"]
+
+
+def test_the_dagster_snippet_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands apart, as it needs Dagster, makes definitions with the asset of one's own."""
+    import dagster as dg
+
+    monkeypatch.chdir(tmp_path)
+    block = PAGE.partition("Under Dagster,")[2].partition("\n\n")[2].partition("\n\nWith ")[0]
+    names: dict[str, object] = {}
+    source = textwrap.dedent(block).replace("Definitions([", "made = Definitions([")
+    exec(compile(source, "docs/python.md", "exec", dont_inherit=True), names)  # noqa: S102 - our own page
+    made = names["made"]
+    assert isinstance(made, dg.Definitions)
+    keys = {key.to_user_string() for key in made.resolve_asset_graph().get_all_asset_keys()}
+    assert {"long_chunks", "notes/document_chunks"} <= keys
 
 
 def test_every_field_of_the_result_is_listed() -> None:

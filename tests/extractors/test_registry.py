@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qedge_dagster.documents import media_type_for
-from qedge_dagster.errors import QedgeError
+from qedge_dagster.errors import CATALOGUE, QedgeError
 from qedge_dagster.extractors import (
     ExtractorRegistry,
     MarkdownExtractor,
@@ -64,11 +64,12 @@ def test_unsupported(name: str, media_type: str, named: str) -> None:
         ExtractorRegistry([TextExtractor(), MarkdownExtractor()]).resolve(item(b"", name, media_type))
     assert caught.value.code == 6101
     assert named in caught.value.message
+    assert caught.value.remedy == CATALOGUE[6101].remedy  # as `qedge status` has it, which knows the message alone
 
 
 @pytest.mark.parametrize(("library", "extractor"), [("pdfminer", "pdf"), ("docx2txt", "docx")])
 def test_built_in_extractors(library: str, extractor: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A format is read where its library is installed; where it is not, the remedy is the command that installs it."""
+    """A format is read where its library is installed; where it is not, the command that installs it is named."""
     every = {"text", "markdown", "pdf", "docx"}
     assert {one.id for one in default_extractors()} == every
     monkeypatch.setattr("qedge_dagster.extractors.find_spec", lambda name: None if name == library else object())
@@ -76,7 +77,7 @@ def test_built_in_extractors(library: str, extractor: str, monkeypatch: pytest.M
     assert {one.id for one in left} == every - {extractor}
     with pytest.raises(QedgeError) as caught:
         ExtractorRegistry(left).resolve(item(b"", f"a.{extractor}", "application/octet-stream"))
-    assert f'pip install "qedge-dagster[{extractor}]"' in (caught.value.remedy or "")
+    assert f'pip install "qedge-dagster[{extractor}]"' in caught.value.message
 
 
 def test_variant_is_part_of_the_fingerprint() -> None:

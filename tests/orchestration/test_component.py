@@ -130,6 +130,8 @@ def test_an_embedder_of_ones_own(instance: dg.DagsterInstance) -> None:
         ({"source": {"folder": "docs", "patern": "*.md"}, "database": "a.db"}, "patern.*Extra inputs"),
         ({"source": {"folder": "docs"}, "database": "a.db", "model": "x"}, "attributes.model.*Extra inputs"),
         ({"source": {"folder": "docs"}}, "database.*Field required"),
+        ({"source": {"folder": "docs"}, "database": ""}, "database.*at least 1 "),
+        ({"source": {"folder": "docs", "id": ""}, "database": "a.db"}, "SourceSettingsModel.id.*at least 1 "),
     ],
 )
 def test_mistakes_in_the_yaml(attributes: dict[str, Any], message: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from qedge_dagster import FolderSource, IngestionOptions, QedgeError
+from qedge_dagster import FolderSource, IngestionOptions, QedgeError, RunOptions
 from qedge_dagster.pipeline import IngestionPipeline
 from tests.pipeline.support import CountingEmbedder, check_integrity, ingest, write
 
@@ -53,6 +53,47 @@ def test_an_applications_own_database(docs: Path, tmp_path: Path) -> None:
     check_integrity(db)
 
 
+def test_all_that_an_application_keeps_stays(docs: Path, tmp_path: Path) -> None:
+    """Tables with indexes, views, triggers, a full-text index and an identity of their own are the same, and go on
+    working, after an ingest, an update, a rebuild and a removal."""
+    db = tmp_path / "app.db"
+    execute(
+        db,
+        "PRAGMA application_id = 4711; PRAGMA user_version = 7;"
+        "CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT UNIQUE, parent REFERENCES note); CREATE TABLE log (x);"
+        "CREATE INDEX note_parent ON note (parent); CREATE VIEW roots AS SELECT * FROM note WHERE parent IS NULL;"
+        "CREATE TRIGGER noted AFTER INSERT ON note BEGIN INSERT INTO log VALUES (NEW.id); END;"
+        "CREATE VIRTUAL TABLE note_fts USING fts5(text); INSERT INTO note_fts VALUES ('a note');"
+        "INSERT INTO note VALUES (1, 'a', NULL), (2, 'b', 1)",
+    )
+
+    def kept() -> list[object]:
+        with closing(apsw.Connection(str(db))) as connection:
+            return [
+                connection.pragma("application_id"),
+                *connection.execute(
+                    "SELECT sql FROM sqlite_master WHERE name GLOB 'note*' OR name IN ('log', 'roots')"
+                ),
+                *connection.execute("SELECT * FROM roots"),
+                *connection.execute("SELECT x FROM log"),
+                *connection.execute("SELECT * FROM note_fts WHERE note_fts MATCH 'note'"),
+            ]
+
+    before = kept()
+    options = IngestionOptions(first_migration=8)
+    ingest(db, FolderSource(docs), CountingEmbedder(), options=options)
+    write(docs, {"a.txt": "Another text."})
+    (docs / "b.txt").unlink()
+    result = ingest(db, FolderSource(docs), CountingEmbedder("new"), options=options, run=RunOptions(rebuild=True))
+    assert (result.outcome, result.documents_indexed) == ("completed", 1)
+    assert kept() == before
+    with closing(apsw.Connection(str(db))) as connection:
+        assert connection.pragma("user_version") == 9
+        connection.execute("INSERT INTO note VALUES (3, 'c', 2)")
+        assert connection.execute("SELECT count(*) FROM log").get == 3
+    check_integrity(db)
+
+
 @pytest.mark.parametrize(
     ("statement", "code"),
     [
@@ -61,6 +102,11 @@ def test_an_applications_own_database(docs: Path, tmp_path: Path) -> None:
         ("DELETE FROM qedge_ingest_meta WHERE key = 'hash_algorithm'", 6204),
         ("DROP TABLE qedge_ingest_meta; PRAGMA user_version = 0", 6201),
         ("UPDATE qedge_ingest_meta SET value = '{' WHERE key = 'chunks/model'", 6204),
+        (
+            "UPDATE qedge_ingest_document SET content_hash = substr(content_hash, 1, 7) WHERE document_id = 'b.txt'",
+            6204,
+        ),
+        ("UPDATE qedge_ingest_document SET recipe_hash = hex(recipe_hash) WHERE document_id = 'b.txt'", 6204),
     ],
 )
 def test_state_that_is_not_ours_to_read(docs: Path, tmp_path: Path, statement: str, code: int) -> None:

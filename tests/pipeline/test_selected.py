@@ -48,6 +48,7 @@ def test_chosen_documents_that_are_gone_are_removed(tmp_path: Path, folder: Fold
     (Path(folder.path) / "b.txt").unlink()
     result = ingest(database, SelectedDocuments(folder, ["a.txt", "c.txt", "never.txt"]), embedder)
     assert [(d.document_id, d.outcome) for d in result.documents] == [("a.txt", "removed")]
+    assert result.warnings == ("never.txt: neither in the source nor in the collection",)
     with IngestionPipeline.open(database, embedder=embedder) as pipeline:
         assert pipeline.diagnostics(counts=True)["documents"] == 3
 
