@@ -45,7 +45,7 @@ def _extract(suffix: str, data: bytes) -> ExtractedDocument | None:
         with guarded():
             return _REGISTRY.resolve(item).extract(item, ExtractionContext())
     except QedgeError as error:
-        assert 6102 <= error.code <= 6107, error
+        assert 6102 <= error.code <= 6107, error  # noqa: PT017 - either is right
     except RecursionError:  # the worker makes a 6102 of it
         pass
     return None

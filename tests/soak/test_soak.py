@@ -158,7 +158,8 @@ class Soak:
         self.readings.append(reading)
         print(
             f"cycle {cycle}: resident {reading.resident / 2**20:.1f} MiB, database {reading.database / 2**20:.2f} MiB "
-            f"(fresh {_size(fresh) / 2**20:.2f}), WAL {reading.log / 2**20:.2f} MiB, descriptors {reading.descriptors}, {self.ends}",
+            f"(fresh {_size(fresh) / 2**20:.2f}), WAL {reading.log / 2**20:.2f} MiB, "
+            f"descriptors {reading.descriptors}, {self.ends}",
             flush=True,
         )
         assert reading.database < 3 * _size(fresh) + 2**20
