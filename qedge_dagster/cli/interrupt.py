@@ -17,11 +17,11 @@ __all__ = ["cancel_on_signals"]
 class _Handler:
     def __init__(self, cancel: Callable[[], None]) -> None:
         self._cancel = cancel
-        self._asked = False
+        self.asked = False
 
     def __call__(self, number: int, _: FrameType | None) -> None:
-        if not self._asked:
-            self._asked = True
+        if not self.asked:
+            self.asked = True
             self._cancel()
             _say("stopping at the next committed boundary; Ctrl-C again leaves at once")
         elif number == signal.SIGINT:
@@ -39,7 +39,11 @@ def _say(text: str) -> None:
 
 @contextmanager
 def cancel_on_signals(cancel: Callable[[], None]) -> Generator[None]:
-    """Call `cancel` on the first SIGINT or SIGTERM; leave the process on a SIGINT after it."""
+    """Call `cancel` on the first SIGINT or SIGTERM; leave the process on a SIGINT after it.
+
+    Once asked, the process is on its way to its end, and a SIGTERM more would cost it its exit code: it is ignored from
+    then on, by the interpreter's own shutdown as well.
+    """
     handler = _Handler(cancel)
     handled = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, handler) for number in handled]
@@ -47,4 +51,4 @@ def cancel_on_signals(cancel: Callable[[], None]) -> Generator[None]:
         yield
     finally:
         for number, previous in zip(handled, before, strict=True):
-            signal.signal(number, previous)
+            signal.signal(number, signal.SIG_IGN if handler.asked and number == signal.SIGTERM else previous)

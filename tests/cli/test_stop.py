@@ -24,17 +24,17 @@ _INDEXED = "SELECT count(*) > 20 FROM qedge_ingest_document"
 
 def _small(docs: Path) -> None:
     """Many documents of a sentence: most of the time goes into hashing and writing."""
-    write(docs, {f"{n:04}.txt": f"Boat {n} lies at berth {n * 7}." for n in range(600)})
+    write(docs, {f"{n:04}.txt": f"Boat {n} lies at berth {n * 7}." for n in range(120)})
 
 
 def _long_chunks(docs: Path) -> None:
     """Full windows of 32 chunks that are as long as the model takes."""
-    write(docs, {"long.txt": "\n\n".join(prose(1, 500))})
+    write(docs, {"long.txt": "\n\n".join(prose(1, 260))})
 
 
 def _long_pdf(docs: Path) -> None:
     docs.mkdir()
-    write_pdf(docs / "long.pdf", 120)
+    write_pdf(docs / "long.pdf", 60)
 
 
 #: When the signal comes: documents, what must be true of the database, seconds after that.
