@@ -40,6 +40,7 @@ def fuzz(strategy: st.SearchStrategy[Value], check: Callable[[Value], None], sec
     one_round = settings(
         max_examples=_EXAMPLES_A_ROUND,
         database=None,
+        deadline=None,
         suppress_health_check=list(HealthCheck),
         print_blob=True,
         # A file that takes seconds would be shrunk for minutes, past any bound.
