@@ -200,6 +200,6 @@ def test_some_cycles(tmp_path: Path) -> None:
 def test_five_hundred_cycles(tmp_path: Path) -> None:
     """The same of 300 documents: the memory of the process stays flat, and the file small."""
     readings = _soak(tmp_path, size=300, cycles=500, every=25).readings
-    # The allocator settles in the first fifth; a leak of one document a cycle would pass this by the end.
+    # The allocator settles in the first fifth.
     settled = max(reading.resident for reading in readings[:4])
     assert max(reading.resident for reading in readings[4:]) < 1.15 * settled
