@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Iterator
 
 import apsw
-import numpy as np
 
 from qedge_dagster.collection.findings import Finding
 from qedge_dagster.collection.schema import CollectionSpec
@@ -96,6 +95,8 @@ def damaged_notes(connection: apsw.Connection, name: str) -> list[str]:
 
 def unusable_staged(connection: apsw.Connection, spec: CollectionSpec) -> Iterator[tuple[str, bytes]]:
     """Source and content hash of staged vectors that are zero, not finite or of another dimension."""
+    import numpy as np
+
     for source_id, digest, vector in connection.execute(
         "SELECT source_id, content_hash, embedding FROM qedge_ingest_staged WHERE collection = ?", (spec.name,)
     ):
