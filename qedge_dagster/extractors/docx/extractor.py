@@ -10,6 +10,7 @@ from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors.base import ExtractionContext
 from qedge_dagster.extractors.docx.flow import FlowBlock
 from qedge_dagster.extractors.docx.graphics import GRAPHICS, GraphicReader
+from qedge_dagster.extractors.docx.notes import NotesReader
 from qedge_dagster.extractors.docx.opening import PLAIN_MAIN_PART, open_package
 from qedge_dagster.extractors.docx.package import Package, Relation
 from qedge_dagster.extractors.docx.properties import read_properties
@@ -118,7 +119,7 @@ class DocxExtractor:
         notes: Notes = {}
         for kind in ("footnote", "endnote") if self.notes else ():
             for part in _targets(relations, kind + "s")[:1]:
-                reader = StoryReader(styles.styles, options, notes_of=kind)
+                reader = NotesReader(styles.styles, options, kind)
                 _read_aside(package, part, reader, warnings)
                 notes.update(reader.found)
         if self.text_boxes:
@@ -163,12 +164,12 @@ def _relations(package: Package, main: str, warnings: list[str]) -> list[Relatio
 
 
 def _graphics(package: Package, relations: list[Relation], warnings: list[str]) -> Notes:
-    found: Notes = {}
-    for relation in [relation for relation in relations if relation.kind in GRAPHICS][:_MAX_PARTS]:
+    read: dict[str, list[FlowBlock]] = {}
+    for part in [part for kind in GRAPHICS for part in _targets(relations, kind)][:_MAX_PARTS]:
         reader = GraphicReader()
-        _read_aside(package, relation.target, reader, warnings)
-        found["graphic", relation.id] = reader.blocks
-    return found
+        _read_aside(package, part, reader, warnings)
+        read[part] = reader.blocks
+    return {("graphic", relation.id): read[relation.target] for relation in relations if relation.target in read}
 
 
 def _read_aside(package: Package, part: str, reader: PartReader, warnings: list[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from qedge_dagster.extractors.docx.flow import FlowBlock
-from qedge_dagster.extractors.docx.xml import chart, drawing
+from qedge_dagster.extractors.docx.xml import PartReader, chart, drawing
 
 __all__ = ["GRAPHICS", "GraphicReader"]
 
@@ -13,7 +13,7 @@ __all__ = ["GRAPHICS", "GraphicReader"]
 GRAPHICS = ("chart", "diagramData")
 
 
-class GraphicReader:
+class GraphicReader(PartReader):
     """One block of the paragraphs of its text, and of the names of a chart's series and categories, each once."""
 
     def __init__(self) -> None:

@@ -6,13 +6,13 @@ import errno
 import posixpath
 import zipfile
 import zlib
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple, cast
 from urllib.parse import unquote
 
 from qedge_dagster.errors import QedgeError
-from qedge_dagster.extractors.docx.xml import attribute, parse, shown
+from qedge_dagster.extractors.docx.xml import PartReader, attribute, parse, shown
 
 __all__ = ["Package", "Relation"]
 
@@ -59,9 +59,6 @@ class Package:
 
     def __contains__(self, part: str) -> bool:
         return _normal(part) in self._entries
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
 
     @property
     def kind(self) -> str:
@@ -127,7 +124,7 @@ class _Bounded:
         return data
 
 
-class _RelationReader:
+class _RelationReader(PartReader):
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self.found: list[Relation] = []
@@ -138,12 +135,6 @@ class _RelationReader:
             path = posixpath.join("/", self._folder, unquote(target.replace("\\", "/")))
             name = posixpath.normpath(path).lstrip("/")
             self.found.append(Relation(kind.rpartition("/")[2], name, attribute(attributes, "Id") or ""))
-
-    def end(self, name: str) -> None:
-        pass
-
-    def characters(self, text: str) -> None:
-        pass
 
 
 def _no_whole_archive() -> QedgeError:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from qedge_dagster.documents import normalize_text
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors.docx.package import Package
-from qedge_dagster.extractors.docx.xml import parse
+from qedge_dagster.extractors.docx.xml import PartReader, parse
 
 __all__ = ["read_properties"]
 
@@ -40,7 +40,7 @@ def read_properties(package: Package) -> dict[str, str]:
     return {name: text[:_MAX_CHARACTERS] for name, text in shown.items() if text}
 
 
-class _PropertiesReader:
+class _PropertiesReader(PartReader):
     def __init__(self) -> None:
         self.found: dict[str, list[str]] = {}
         self._name: str | None = None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Mapping
 from io import BytesIO
 
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors.docx.opening import PLAIN_MAIN_PART
 from qedge_dagster.extractors.docx.package import Package
-from qedge_dagster.extractors.docx.xml import parse
+from qedge_dagster.extractors.docx.xml import PartReader, parse
 
 __all__ = ["plain_paragraphs"]
 
@@ -25,7 +24,7 @@ def plain_paragraphs(package: Package, main: str) -> list[str]:
     # It reads parts whole, by names as they are, and whatever they declare. So the main part is looked through within
     # its bounds first, and then given to it alone.
     with package.open(main) as content:
-        parse(content, _Nothing(), main)
+        parse(content, PartReader(), main)
     with BytesIO() as alone:
         with (
             package.open(main) as content,
@@ -41,16 +40,3 @@ def plain_paragraphs(package: Package, main: str) -> list[str]:
         except Exception as error:
             raise QedgeError(6104, f"no text can be made out: {type(error).__name__}") from error
     return [paragraph.strip() for paragraph in _PARAGRAPH_END.split(text) if paragraph.strip()]
-
-
-class _Nothing:
-    """Of a part that is only checked."""
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        pass
-
-    def end(self, name: str) -> None:
-        pass
-
-    def characters(self, text: str) -> None:
-        pass

@@ -17,7 +17,7 @@ from qedge_dagster.extractors.docx.formulas import Formulas
 from qedge_dagster.extractors.docx.place import Place
 from qedge_dagster.extractors.docx.styles import FORMER_PROPERTIES, Styles, is_on, outline_level
 from qedge_dagster.extractors.docx.symbols import symbol
-from qedge_dagster.extractors.docx.xml import attribute, chart, diagram, drawing, math, named, word
+from qedge_dagster.extractors.docx.xml import PartReader, attribute, chart, diagram, drawing, math, named
 
 __all__ = ["Notes", "StoryOptions", "StoryReader"]
 
@@ -35,16 +35,13 @@ class StoryOptions:
     hidden_text: bool = False
 
 
-class StoryReader:
-    """Reads a part into `blocks`. `notes` are taken out as they are called; with `notes_of` ("footnote", "endnote") the
-    part is one of notes, and `found` has them."""
+class StoryReader(PartReader):
+    """Reads a part into `blocks`. `notes` are taken out as they are called."""
 
-    def __init__(self, styles: Styles, options: StoryOptions, notes: Notes | None = None, notes_of: str = "") -> None:
+    def __init__(self, styles: Styles, options: StoryOptions, notes: Notes | None = None) -> None:
         self._styles = styles
         self._options = options
         self._notes = notes if notes is not None else {}
-        self._notes_of = notes_of
-        self.found: Notes = {}
         #: What is not read, in words.
         self.missed: set[str] = set()
         #: Whether there are pictures or drawings, of whatever kind.
@@ -107,7 +104,7 @@ class StoryReader:
         formulas = Formulas(self._parts)
         starts = {
             **named(dict.fromkeys((*_SKIPPED, *FORMER_PROPERTIES), self._skip)),
-            **named({local: self._add_symbol(symbol) for local, symbol in _SYMBOLS.items()}),
+            **named({local: self._add_symbol(text) for local, text in _SYMBOLS.items()}),
             **named(
                 {
                     "p": self._start_paragraph,
@@ -126,10 +123,10 @@ class StoryReader:
                     "result": self._choice_made,
                     "del": self._start_deleted,
                     "moveFrom": self._start_deleted,
-                    "tbl": self._start_table,
-                    "tr": self._start_row,
+                    "tbl": lambda _: self._place.start_table(),
+                    "tr": lambda _: self._place.start_row(),
                     "trPr": self._start_properties("row"),
-                    "tc": self._start_cell,
+                    "tc": lambda _: self._place.start_cell(),
                     "hidden": self._hidden_row,
                     "gridSpan": self._spanning_cell,
                     "tcPr": self._start_properties("cell"),
@@ -139,7 +136,7 @@ class StoryReader:
                     "endnoteReference": self._note_reference("endnote"),
                     **dict.fromkeys(("drawing", "pict", "object"), self._picture),
                     "ruby": self._start_ruby,
-                    "rt": self._start_reading,
+                    "rt": lambda _: self._place.start_aside(self._reading),
                     "altChunk": self._miss("an embedded file of another format"),
                     "subDoc": self._miss("a subdocument, which is a file of its own"),
                 }
@@ -184,9 +181,6 @@ class StoryReader:
             _COMPATIBILITY + "Choice": self._end_choice,
             _COMPATIBILITY + "Fallback": self._end_choice,
         }
-        if self._notes_of:
-            starts.update(dict.fromkeys(word(self._notes_of), self._start_note))
-            ends.update(dict.fromkeys(word(self._notes_of), self._end_note))
         return starts, ends
 
     def _skip(self, _: Mapping[str, str]) -> None:
@@ -277,9 +271,6 @@ class StoryReader:
             self._add(f"({''.join(self._reading)})")
         self._reading = self._stack.pop()
 
-    def _start_reading(self, _: Mapping[str, str]) -> None:
-        self._place.start_aside(self._reading)
-
     # fields, tracked changes, alternatives
 
     def _field(self, attributes: Mapping[str, str]) -> None:
@@ -341,15 +332,6 @@ class StoryReader:
 
     # tables
 
-    def _start_table(self, _: Mapping[str, str]) -> None:
-        self._place.start_table()
-
-    def _start_row(self, _: Mapping[str, str]) -> None:
-        self._place.start_row()
-
-    def _start_cell(self, _: Mapping[str, str]) -> None:
-        self._place.start_cell()
-
     def _hidden_row(self, attributes: Mapping[str, str]) -> None:
         if self._properties == "row" and self._place.row is not None and not self._options.hidden_text:
             self._place.row.deleted = self._place.row.deleted or is_on(attribute(attributes, "val"))
@@ -397,18 +379,6 @@ class StoryReader:
 
     def _picture(self, _: Mapping[str, str]) -> None:
         self.pictures = True
-
-    def _start_note(self, attributes: Mapping[str, str]) -> None:
-        kind = attribute(attributes, "type")
-        if kind not in (None, "normal"):  # the lines that separate them
-            self._skipped = 1
-            return
-        self._enter()
-        self._stack.append(attribute(attributes, "id") or "")
-
-    def _end_note(self) -> None:
-        note = self._stack.pop()
-        self.found[self._notes_of, note] = self._leave()
 
     def _enter(self) -> None:
         """Begin a story within the story."""

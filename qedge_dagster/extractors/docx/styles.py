@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from qedge_dagster.extractors.docx.xml import attribute, named, word
+from qedge_dagster.extractors.docx.xml import PartReader, attribute, named, word
 
 __all__ = ["BODY_TEXT", "FORMER_PROPERTIES", "ParagraphStyle", "Styles", "StylesReader", "is_on", "outline_level"]
 
@@ -65,7 +65,7 @@ class Styles:
         return list(chain.values())
 
 
-class StylesReader:
+class StylesReader(PartReader):
     """Reads the part of the styles."""
 
     def __init__(self) -> None:
@@ -96,9 +96,6 @@ class StylesReader:
             self._skipped -= 1
         elif name in _STYLE:
             self._style = None
-
-    def characters(self, text: str) -> None:
-        pass
 
     def _skip(self, _: Mapping[str, str]) -> None:
         self._skipped = 1

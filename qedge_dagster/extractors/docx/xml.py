@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import BinaryIO, NoReturn, Protocol, TypeVar
+from typing import BinaryIO, NoReturn, TypeVar
 from xml.parsers import expat
 
 from qedge_dagster.errors import QedgeError
@@ -30,12 +30,18 @@ _ENCODINGS = frozenset({"utf-8", "utf-16", "us-ascii", "iso-8859-1", "windows-12
 _TRANSITIONAL, _STRICT = "http://schemas.openxmlformats.org/", "http://purl.oclc.org/ooxml/"
 
 
-class PartReader(Protocol):
-    """What is made of a part. Names are `namespace local`, those of attributes without a namespace `local`."""
+class PartReader:
+    """What is made of a part: here, nothing. Names are `namespace local`, those of attributes without a namespace
+    `local`."""
 
-    def start(self, name: str, attributes: Mapping[str, str]) -> None: ...
-    def end(self, name: str) -> None: ...
-    def characters(self, text: str) -> None: ...
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        pass
+
+    def end(self, name: str) -> None:
+        pass
+
+    def characters(self, text: str) -> None:
+        pass
 
 
 class UnexpectedRoot(Exception):
