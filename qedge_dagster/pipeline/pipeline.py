@@ -35,7 +35,7 @@ from qedge_dagster.pipeline.runner import Run
 from qedge_dagster.pipeline.stages import Stages
 from qedge_dagster.pipeline.stop import StopFlag, StopReason, StopRequest
 from qedge_dagster.pipeline.throttle import Readings, Throttle
-from qedge_dagster.pipeline.winding import StopTimings, wind_down
+from qedge_dagster.pipeline.winding import wind_down
 from qedge_dagster.sources.base import Source, check_id
 from qedge_dagster.sources.selected import SelectedDocuments
 from qedge_dagster.state import StateStore
@@ -279,14 +279,9 @@ class IngestionPipeline:
                 self._state.put_throttle_reason(reason)
         if request is None:
             return
-
-        def record(timings: StopTimings) -> None:
-            with self._database.atomic():
-                self._state.put_stop(timings.as_dict())
-
         with suppress(apsw.Error, QedgeError):
             writer = CollectionWriter(self._database, state.collection)
-            wind_down(self._database, writer, self.options.stop, request.at, record)
+            wind_down(self._database, writer, self._state, self.options.stop, request.at)
 
     def _sweep_artifacts(self, source_id: str) -> None:
         """Remove the files that a crash has left, of this source and of a rebuild that is over."""
