@@ -130,7 +130,7 @@ def _read(db: Path, stop: Event, told: Queue[tuple[int, str]]) -> None:
     """Search, and look whether everything agrees in what one snapshot shows, until told to stop."""
     looks = 0
     try:
-        while not stop.wait(0.02):
+        while not stop.wait(0.1):
             with closing(Database(db, read_only=True)) as opened:
                 assert integrity_problems(opened, "chunks") == []
             with Collection.open(db, embedder=CountingEmbedder()) as collection:
