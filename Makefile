@@ -13,6 +13,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 TESTS ?=
+PARTS ?=
 
 SAMPLE := examples/docs
 DOCS ?= examples/docs
@@ -26,7 +27,7 @@ export DOCS QUESTION
 
 NEW_ENOUGH := import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))
 
-.PHONY: help setup demo ui test test-long test-pythons lint types install-table clean
+.PHONY: help setup demo ui test test-long test-pythons bench bench-long lint types install-table clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
@@ -80,6 +81,12 @@ test-pythons: ## the test suite on every interpreter from 3.10 to 3.13 that is f
 		done; \
 	done; \
 	[ $$found = 1 ] || { echo "no interpreter from 3.10 to 3.13 was found" >&2; exit 1; }
+
+bench: $(STAMP) ## speed and memory as ratios to this machine's own limits
+	$(BIN)/python -m benchmarks $(PARTS)
+
+bench-long: $(STAMP) ## the same with the full sizes, which take hours
+	$(BIN)/python -m benchmarks --full $(PARTS)
 
 lint: $(STAMP) ## style, format and the direction of imports
 	$(BIN)/ruff check .
