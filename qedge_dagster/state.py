@@ -113,6 +113,16 @@ class StateStore:
         ):
             yield source, _document_row(row)
 
+    def signatures(self, source_id: str) -> dict[str, tuple[str, bytes | None, int | None, str | None]]:
+        """By document id: the id, and the recipe, size and time that are recorded of it. Raises as `check_hashes`."""
+        self.check_hashes(source_id)
+        rows: Iterator[Any] = self._connection.execute(
+            "SELECT document_id, recipe_hash, size_bytes, modified_utc FROM qedge_ingest_document"
+            " WHERE collection = ? AND source_id = ? ORDER BY document_id",
+            (self.collection, source_id),
+        )
+        return {row[0]: row for row in rows}
+
     def check_hashes(self, source_id: str) -> None:
         """Raises `QedgeError` 6204 where a recorded hash is none: met at its document's turn, it would leave a run half
         done."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from qedge_dagster.documents import ExtractedDocument, media_type_for
@@ -79,20 +80,19 @@ class ExtractorRegistry:
             if extractor.id in seen:
                 raise QedgeError(6004, f"two extractors have the id {extractor.id!r}")
             seen.add(extractor.id)
+        # Asked for with every document, of a few types.
+        self._candidates = lru_cache(maxsize=1024)(self._find_candidates)
 
     def __iter__(self) -> Iterator[Extractor]:
         return iter(self._extractors)
 
     def resolve(self, item: SourceItem) -> Extractor:
         """Raises `QedgeError` 6101 when no extractor takes the item."""
-        media_type = item.media_type.partition(";")[0].strip().lower()
         suffix = _suffix(item.document_id)
-        for extractor in self._extractors:
-            if media_type in extractor.media_types and extractor.can_extract(item):
+        for extractor in self._candidates(item.media_type, suffix):
+            if extractor.can_extract(item):
                 return extractor
-        for extractor in self._extractors:
-            if suffix in extractor.extensions and extractor.can_extract(item):
-                return extractor
+        media_type = _essence(item.media_type)
         extra = _EXTRAS.get(media_type) or _EXTRAS.get(media_type_for(suffix))
         if extra is not None:
             raise QedgeError(
@@ -101,6 +101,16 @@ class ExtractorRegistry:
                 f'no extractor for {suffix or item.media_type}: pip install "qedge-dagster[{extra}]" brings one',
             )
         raise QedgeError(6101, f"no extractor for {suffix or 'a name without extension'} ({item.media_type})")
+
+    def _find_candidates(self, media_type: str, suffix: str) -> tuple[Extractor, ...]:
+        media_type = _essence(media_type)
+        by_type = [extractor for extractor in self._extractors if media_type in extractor.media_types]
+        by_suffix = [extractor for extractor in self._extractors if suffix in extractor.extensions]
+        return *by_type, *by_suffix
+
+
+def _essence(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
 
 
 def _suffix(document_id: str) -> str:

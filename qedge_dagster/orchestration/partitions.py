@@ -27,6 +27,8 @@ def partition_key_of(document_id: str) -> str:
     follows two others. The empty id, which nothing else can be encoded as, is a lone `%`."""
     if not document_id:
         return _EMPTY
+    if document_id.isprintable() and "%" not in document_id and "..." not in document_id:
+        return document_id
     key = "".join(c if c.isprintable() and c != "%" else _encoded(c) for c in document_id)
     return _THIRD_DOT.sub("%2E", key)
 

@@ -1,6 +1,7 @@
 """The sensor that keeps a collection fresh."""
 
 import uuid
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,7 +30,8 @@ from qedge_dagster.orchestration.resource import IngestionResource, ingestion_of
 from qedge_dagster.orchestration.target import IngestionTarget
 from qedge_dagster.pipeline.lock import is_locked
 from qedge_dagster.pipeline.pipeline import IngestionPipeline
-from qedge_dagster.sources import SourceItem, UnlistedPart
+from qedge_dagster.pipeline.stages import Stages
+from qedge_dagster.sources import Source, SourceItem, UnlistedPart
 from qedge_dagster.sources.base import check_id
 from qedge_dagster.state import DocumentRow, StateStore
 
@@ -109,7 +111,7 @@ class _Found:
 
     listed: int = 0
     unlisted: int = 0
-    known: set[str] = field(default_factory=set[str])
+    known: list[str] = field(default_factory=list[str])
     outstanding: list[str] = field(default_factory=list[str])
     touched: list[DocumentRow] = field(default_factory=list[DocumentRow])
     unread: int = 0
@@ -126,8 +128,6 @@ class _Found:
 
 
 def _compare(target: IngestionTarget, ingestion: IngestionResource, pipeline: IngestionPipeline) -> _Found:
-    found = _Found()
-    rows: dict[str, DocumentRow] = {}
     with ingestion.state(target.collection) as state:
         if state is not None:
             recorded, model = state.model(), pipeline.stages.model()
@@ -138,20 +138,38 @@ def _compare(target: IngestionTarget, ingestion: IngestionResource, pipeline: In
                     f" {model.profile_id!r}",
                     remedy="launch the rebuild job, or go back to the old model",
                 )
-            rows = {row.document_id: row for _, row in state.documents(target.source.source_id)}
-    budget = _ReadingBudget()
-    for item in target.source.items():
-        if isinstance(item, UnlistedPart):
-            found.unlisted += 1
-        elif _is_usable(item):
-            found.listed += 1
-            found.known.add(item.document_id)
-            _compare_document(item, rows.pop(item.document_id, None), pipeline, budget, found)
-    if found.listed and not found.unlisted and ingestion.delete_missing:
-        found.outstanding.extend(rows)  # they are gone
-    found.known.update(rows)
+        found = _look(target.source, state, pipeline.stages, delete_missing=ingestion.delete_missing)
     if found.touched:
         _record_times(target, ingestion, found.touched)
+    return found
+
+
+def _look(source: Source, state: StateStore | None, stages: Stages, *, delete_missing: bool) -> _Found:
+    """Nearly all documents are unchanged: for one of those there is one comparison, and no object is made."""
+    found, budget = _Found(), _ReadingBudget()
+    signatures = state.signatures(source.source_id) if state is not None else {}
+    recipe_hash = _recipe_hashes(stages)
+    for item in source.items():
+        if isinstance(item, UnlistedPart):
+            found.unlisted += 1
+            continue
+        document_id = item.document_id
+        signature = signatures.pop(document_id, None)
+        if signature is None and not _is_usable(item):
+            continue
+        found.known.append(document_id)
+        recipe = recipe_hash(item)
+        if signature == (document_id, recipe, item.size_bytes, item.modified_utc):
+            continue
+        row = state.document(source.source_id, document_id) if state is not None else None
+        if row is None or row.recipe_hash != recipe:
+            found.outstanding.append(document_id)
+        else:
+            _compare_document(item, row, budget, found)
+    found.listed = len(found.known)
+    if found.listed and not found.unlisted and delete_missing:
+        found.outstanding.extend(signatures)  # they are gone
+    found.known.extend(signatures)
     return found
 
 
@@ -184,12 +202,7 @@ class _ReadingBudget:
         return digest
 
 
-def _compare_document(
-    item: SourceItem, row: DocumentRow | None, pipeline: IngestionPipeline, budget: _ReadingBudget, found: _Found
-) -> None:
-    if row is None or row.recipe_hash != _recipe_hash(item, pipeline):
-        found.outstanding.append(item.document_id)
-        return
+def _compare_document(item: SourceItem, row: DocumentRow, budget: _ReadingBudget, found: _Found) -> None:
     if item.size_bytes is not None and item.size_bytes != row.size_bytes:
         found.outstanding.append(item.document_id)
         return
@@ -207,13 +220,18 @@ def _compare_document(
         found.outstanding.append(item.document_id)
 
 
-def _recipe_hash(item: SourceItem, pipeline: IngestionPipeline) -> bytes:
-    stages = pipeline.stages
-    try:
-        extractor = stages.registry.resolve(item)
-    except QedgeError:
-        extractor = None
-    return stages.recipe_hash(extractor)
+def _recipe_hashes(stages: Stages) -> Callable[[SourceItem], bytes]:
+    resolve = stages.registry.resolve
+    hashes = {extractor.id: stages.recipe_hash(extractor) for extractor in stages.registry}
+    of_none = stages.recipe_hash(None)
+
+    def recipe_hash(item: SourceItem) -> bytes:
+        try:
+            return hashes[resolve(item).id]
+        except QedgeError:
+            return of_none
+
+    return recipe_hash
 
 
 def _record_times(target: IngestionTarget, ingestion: IngestionResource, touched: list[DocumentRow]) -> None:
@@ -229,7 +247,7 @@ def _record_times(target: IngestionTarget, ingestion: IngestionResource, touched
 
 def _register(context: SensorEvaluationContext, target: IngestionTarget, found: _Found) -> None:
     """Make the partitions those of the documents; none is deleted as long as its document has rows."""
-    wanted = {partition_key_of(document_id) for document_id in found.known}
+    wanted = set(map(partition_key_of, found.known))
     existing = set(context.instance.get_dynamic_partitions(target.partitions_name))
     add_partitions(context.instance, target.partitions_name, sorted(wanted - existing))
     if found.listed and not found.unlisted:
