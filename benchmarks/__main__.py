@@ -15,7 +15,13 @@ from collections.abc import Iterator
 from benchmarks.figures import Figure, Scale, Target, line
 
 #: Each is a module here with `measure(scale)`, which yields its figures.
-PARTS: list[str] = []
+PARTS: list[str] = [
+    "ahead",
+    "bookkeeping",
+    "extraction",
+    "sensor_tick",
+    "start",
+]
 
 
 def main() -> None:

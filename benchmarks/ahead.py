@@ -1,99 +1,63 @@
 """What extraction ahead is worth: the time of a run over PDF and Markdown files, with it and without.
 
-    python -m benchmarks.ahead [FOLDER] [--rounds 3] [--documents 24] [--json]
-
-FOLDER's PDF files are taken, as many of them as `--documents` says, and between them as many Markdown files of the
-repository's own words; without a folder, PDF files are made of those words too. Each round is a run into a new
-database with the default model, once with each, in turns. The figures are times by the clock, the shortest of all
-rounds: whatever else the machine does only adds to it.
+Both kinds are made of the repository's own words, and take turns in the run, which is into a new database and with the
+default model. The figures are by the clock on the wall.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
+from benchmarks.figures import Figure, Scale, wall
 from qedge_dagster import FolderSource, IngestionPipeline
 from qedge_dagster.embedding import default_embedder
-from qedge_dagster.embedding.base import Embedder
 
 _OWN_WORDS = Path(__file__).parents[1] / "docs"
 _LINES_PER_PAGE = 45
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Seconds of a run; `ratio` is that without extraction ahead to that with it."""
-
-    seconds_ahead: float
-    seconds_in_turn: float
-    ratio: float
-    documents: int
-    documents_failed: int
-    chunks: int
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="What extraction ahead is worth.")
-    parser.add_argument("folder", nargs="?", type=Path, help="folder whose PDF files are taken (default: made ones)")
-    parser.add_argument("--documents", type=int, default=24, help="PDF files, and Markdown files (default: 24 of each)")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of which the shortest counts (default: 3)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    options = parser.parse_args(arguments)
+def measure(scale: Scale) -> Iterator[Figure]:
+    documents = 24 if scale.full else 2
     with tempfile.TemporaryDirectory() as folder:
-        found = measure(Path(folder), options.folder, options.documents, options.rounds)
-    if options.json:
-        print(json.dumps({"rounds": options.rounds, **asdict(found)}, indent=2))
-        return
-    print(f"{found.documents} documents ({found.documents_failed} failed), {found.chunks} chunks")
-    print(f"{found.seconds_in_turn:.2f} s in turn, {found.seconds_ahead:.2f} s ahead: {found.ratio:.2f} times as fast")
+        yield compare(Path(folder), documents, scale.rounds)
 
 
-def measure(root: Path, pdfs: Path | None, documents: int, rounds: int) -> Comparison:
-    """Compare over `documents` PDF files, from `pdfs` or made, and as many Markdown files, written below `root`."""
+def compare(root: Path, documents: int, rounds: int) -> Figure:
+    """Over so many PDF files and as many Markdown files, written below `root`."""
     folder = root / "documents"
     folder.mkdir()
-    _write(folder, sorted(pdfs.rglob("*.pdf"))[:documents] if pdfs is not None else None, documents)
+    _write(folder, documents)
     embedder = default_embedder()
     embedder.load()
-    seconds: dict[int, list[float]] = {2: [], 0: []}
-    results = [
-        _run(root / f"{number}-{ahead}.db", folder, embedder, ahead, seconds[ahead])
-        for number in range(rounds)
-        for ahead in seconds
-    ]
-    counts = {(result.documents_seen, result.documents_failed, result.chunks_added) for result in results}
-    (count,) = counts  # the same with and without
-    ahead, in_turn = min(seconds[2]), min(seconds[0])
-    return Comparison(ahead, in_turn, in_turn / ahead, *count)
+    numbers = count()
+
+    def run(ahead: int) -> Callable[[], object]:
+        def once() -> None:
+            with IngestionPipeline.open(root / f"{next(numbers)}.db", embedder=embedder) as pipeline:
+                pipeline.stages = replace(pipeline.stages, documents_ahead=ahead)
+                result = pipeline.run(FolderSource(folder))
+            assert result.documents_indexed == 2 * documents
+
+        return once
+
+    ahead, in_turn = wall([run(2), run(0)], rounds)
+    name = f"Extraction ahead: {documents} PDF and {documents} Markdown files"
+    return Figure(name, ahead, "s", in_turn, "the same, in turn")
 
 
-def _run(database: Path, folder: Path, embedder: Embedder, ahead: int, seconds: list[float]):
-    with IngestionPipeline.open(database, embedder=embedder) as pipeline:
-        pipeline.stages = replace(pipeline.stages, documents_ahead=ahead)
-        start = time.perf_counter()
-        result = pipeline.run(FolderSource(folder))
-        seconds.append(time.perf_counter() - start)
-    return result
-
-
-def _write(folder: Path, pdfs: Sequence[Path] | None, documents: int) -> None:
+def _write(folder: Path, documents: int) -> None:
     """A PDF file after each Markdown file, by their names. No two Markdown files say the same."""
     texts = [path.read_text("utf-8") for path in sorted(_OWN_WORDS.glob("*.md"))]
     paragraphs = [part for text in texts for part in text.split("\n\n") if len(part) > 200]
     for number in range(documents):
         chosen = paragraphs[number % 7 :: 7][:8]
         (folder / f"{number:04}a.md").write_text(f"# Number {number}\n\n" + f"\n\n{number}: ".join(chosen), "utf-8")
-        if pdfs is None:
-            lines = [f"{number}, {line}" for part in paragraphs for line in part.splitlines()]
-            (folder / f"{number:04}b.pdf").write_bytes(_pdf(lines[number % 5 :: 4]))
-    for number, path in enumerate(pdfs or ()):
-        (folder / f"{number:04}b.pdf").symlink_to(path.resolve())
+        lines = [f"{number}, {line}" for part in paragraphs for line in part.splitlines()]
+        (folder / f"{number:04}b.pdf").write_bytes(_pdf(lines[number % 5 :: 4]))
 
 
 def _pdf(lines: Sequence[str]) -> bytes:
@@ -125,7 +89,3 @@ def _pdf(lines: Sequence[str]) -> bytes:
 def _escaped(line: str) -> str:
     ascii_only = line.encode("ascii", "ignore").decode()
     return ascii_only.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,24 +1,19 @@
 """What Dagster's bookkeeping costs: the CPU time of a run under Dagster, less that of the engine alone.
 
-    python -m benchmarks.bookkeeping [--documents 60] [--rounds 5] [--json]
-
-The same edits go through the engine, and through Dagster: with its default event log, with that of this package, and
-with the Parquet artefacts as well, which are no bookkeeping but their time. The embedder is free, so that the ratio
-to the engine is the worst there is. The figures are medians over the rounds, CPU time of this process, with what a run
-costs before its first document divided among the documents.
+The same edits go through the engine, and through Dagster: with the event log of this package, with the Parquet
+artefacts as well, which are no bookkeeping but their time, and at full size with Dagster's default event log. The
+embedder is free. What a run costs before its first document is divided among the documents.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, redirect_stderr
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +21,7 @@ import dagster as dg
 import numpy as np
 
 import qedge_dagster.embedding
+from benchmarks.figures import Figure, Scale, Target
 from qedge_dagster import FolderSource, IngestionPipeline
 from qedge_dagster.chunking.tokenizer import HuggingFaceTokenizer
 from qedge_dagster.embedding.base import Embedder, EmbeddingBatch
@@ -39,14 +35,17 @@ _PARAGRAPH = "Everything that is written here is about the number {0} and about 
 
 
 @dataclass(frozen=True, slots=True)
-class Bookkeeping:
-    """Per document, in milliseconds of CPU; `ratio` is that of the changed ones to the engine."""
+class Run:
+    """Of a run over changed documents, and of another over the same: milliseconds of CPU and events, per document.
 
-    ms_per_changed: float
-    ms_per_unchanged: float
-    ratio: float
-    events_per_changed: float
-    events_per_unchanged: float
+    `per_second` are changed documents by the clock.
+    """
+
+    changed: float
+    unchanged: float
+    events_changed: float
+    events_unchanged: float
+    per_second: float
 
 
 class FreeEmbedder:
@@ -98,58 +97,71 @@ class DagsterRuns:
         return len(self.instance.all_logs(self._run_id, of_type=_ASSET_EVENTS))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="What Dagster's bookkeeping costs.")
-    parser.add_argument("--documents", type=int, default=60, help="documents, each edited in each round (default: 60)")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of which the median is taken (default: 5)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    options = parser.parse_args(arguments)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        open(os.devnull, "w") as silence,
-        redirect_stderr(silence),  # Dagster prints every event
-    ):
-        engine, found = measure(Path(folder), options.documents, options.rounds)
-    if options.json:
-        facts = {"documents": options.documents, "rounds": options.rounds, "engine_ms_per_changed": engine}
-        print(json.dumps({**facts, **{name: asdict(figures) for name, figures in found.items()}}, indent=2))
-        return
-    print(
-        f"{options.documents} documents, medians of {options.rounds} rounds; engine alone {engine:.1f} ms per document"
+def measure(scale: Scale) -> Iterator[Figure]:
+    documents = 1000 if scale.full else 150
+    with tempfile.TemporaryDirectory() as folder:
+        runs = compare(Path(folder), documents, scale.rounds, default_log=scale.full)
+    yield from figures(runs, documents)
+
+
+def figures(runs: dict[str, Run], documents: int) -> Iterator[Figure]:
+    engine, dagster, artifacts = runs["engine"], runs["dagster"], runs["artefacts"]
+    unit, less = "ms of CPU", "a run under Dagster less the engine alone"
+    yield Figure(
+        f"Dagster: one of {documents} changed documents",
+        dagster.changed - engine.changed,
+        unit,
+        against=less,
+        target=Target("at most", 12),
     )
-    print(
-        f"{'':10}{'ms/changed':>12}{'ms/unchanged':>14}{'x engine':>10}{'events/changed':>16}{'events/unchanged':>18}"
+    yield Figure(
+        "Dagster: events of a changed document", dagster.events_changed, "events", target=Target("at least", 5)
     )
-    for name, figures in found.items():
-        print(
-            f"{name:10}{figures.ms_per_changed:12.1f}{figures.ms_per_unchanged:14.1f}{figures.ratio:10.1f}"
-            f"{figures.events_per_changed:16.1f}{figures.events_per_unchanged:18.1f}"
+    yield Figure(
+        "Dagster: events of an unchanged document", dagster.events_unchanged, "events", target=Target("at most", 0)
+    )
+    yield Figure(
+        f"Dagster: a run over {documents} unchanged documents",
+        documents * (dagster.unchanged - engine.unchanged),
+        unit,
+        against=f"{less}; that of one is as much",
+    )
+    yield Figure(
+        f"Dagster: a run over {documents} changed documents",
+        dagster.per_second,
+        "documents/s",
+        target=Target("at least", 60),
+    )
+    yield Figure("Dagster: the same, the engine alone", engine.per_second, "documents/s")
+    yield Figure("Dagster: Parquet artefacts of a document", artifacts.changed - dagster.changed, unit)
+    if "default log" in runs:
+        yield Figure(
+            "Dagster: a changed document, default event log",
+            runs["default log"].changed - engine.changed,
+            unit,
+            against=less,
         )
 
 
-def measure(root: Path, documents: int, rounds: int) -> tuple[float, dict[str, Bookkeeping]]:
-    """The engine's milliseconds per changed document, and what each event log adds to them."""
+def compare(root: Path, documents: int, rounds: int, *, default_log: bool = False) -> dict[str, Run]:
+    """The engine alone and runs under Dagster, in turns below `root`; medians over the rounds."""
     folder = root / "documents"
     folder.mkdir()
     source = FolderSource(folder, "*.md", source_id="documents")
     with ExitStack() as stack:
+        stack.enter_context(redirect_stderr(stack.enter_context(open(os.devnull, "w"))))  # Dagster prints every event
         pipeline = stack.enter_context(IngestionPipeline.open(root / "engine.db", embedder=FreeEmbedder()))
         samples = {"engine": _Samples(lambda: pipeline.run(source), lambda: 0)}
-        for name in ("default", "batched", "artefacts"):
+        for name in ("dagster", "artefacts", *(["default log"] if default_log else [])):
             artifacts = str(root / "artifacts") if name == "artefacts" else ""
-            runs = DagsterRuns(root / name, folder, default_storage=name == "default", artifacts=artifacts)
+            runs = DagsterRuns(root / name, folder, default_storage=name == "default log", artifacts=artifacts)
             stack.callback(runs.instance.dispose)
             samples[name] = _Samples(runs.run, runs.events)
         for number in range(rounds + 1):
             _write(folder, documents, number)
             for sample in samples.values():
                 sample.take()
-    engine, engine_unchanged, *_ = samples.pop("engine").medians(documents)
-    found: dict[str, Bookkeeping] = {}
-    for name, sample in samples.items():
-        changed, unchanged, *events = sample.medians(documents)
-        found[name] = Bookkeeping(changed - engine, unchanged - engine_unchanged, (changed - engine) / engine, *events)
-    return engine, found
+    return {name: sample.median(documents) for name, sample in samples.items()}
 
 
 @dataclass(slots=True)
@@ -161,13 +173,16 @@ class _Samples:
     rows: list[tuple[float, ...]] = field(default_factory=list[tuple[float, ...]])
 
     def take(self) -> None:
-        changed, events = _milliseconds(self.run), self.events()
-        unchanged, events_unchanged = _milliseconds(self.run), self.events()
-        self.rows.append((changed, unchanged, events, events_unchanged))
+        start = time.perf_counter()
+        changed = _milliseconds(self.run)
+        seconds, events = time.perf_counter() - start, self.events()
+        unchanged = _milliseconds(self.run)
+        self.rows.append((changed, unchanged, events, self.events(), seconds))
 
-    def medians(self, documents: int) -> list[float]:
-        """Per document, without the first row: there they are new, and much is loaded for the first time."""
-        return [statistics.median(column) / documents for column in zip(*self.rows[1:], strict=True)]
+    def median(self, documents: int) -> Run:
+        """Without the first row: there they are new, and much is loaded for the first time."""
+        *row, seconds = (statistics.median(column) for column in zip(*self.rows[1:], strict=True))
+        return Run(*(value / documents for value in row), documents / seconds)
 
 
 def _write(folder: Path, documents: int, number: int) -> None:
@@ -187,7 +202,3 @@ def _milliseconds(run: Callable[[], object]) -> float:
 @cache
 def _tokenizer() -> HuggingFaceTokenizer:
     return HuggingFaceTokenizer.from_file(Path(qedge_dagster.embedding.__file__).parent / "data" / "vocab.txt")
-
-
-if __name__ == "__main__":
-    main()

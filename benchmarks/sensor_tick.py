@@ -1,87 +1,60 @@
 """A tick of the sensor over unchanged documents, against a bare loop that asks for each file's size and time.
 
-    python -m benchmarks.sensor_tick [--documents 2000] [--rounds 5] [--json]
-
-Two ratios: (tick over all documents - tick over one) / stat loop, without what a tick costs before its first document,
-such as the resources that Dagster makes for it and the model's tokenizer; and tick / (three stat loops + the start of a
-process that imports as much). Medians over the rounds, wall time.
+The names are known to the loop. The tick has to list the folder, to make ids of the names in their order, to read what
+is recorded of each document and to hold the two against each other; then it looks through the partitions. The figures
+are CPU time: everything is in the memory of the operating system.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import statistics
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import dagster as dg
 
 from benchmarks.bookkeeping import FreeEmbedder, FreeResource
+from benchmarks.figures import Figure, Scale, Target, processor
 from qedge_dagster import FolderSource, IngestionPipeline
 from qedge_dagster.orchestration import IngestionTarget, build_ingest_job, build_reindex_sensor
 from qedge_dagster.orchestration.home import prepare_home
-from qedge_dagster.orchestration.target import STAGES
+
+_DOCUMENTS = 20_000
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="A tick of the sensor over unchanged documents.")
-    parser.add_argument("--documents", type=int, default=2000, help="documents in the folder (default: 2000)")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of which the median is taken (default: 5)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    options = parser.parse_args(arguments)
+def measure(scale: Scale) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as folder:
-        figures = measure(Path(folder), options.documents, options.rounds)
-    if options.json:
-        print(json.dumps(figures, indent=2))
-        return
-    for name, value in figures.items():
-        print(f"{name.replace('_', ' '):24}{value:10.2f}")
+        yield from figures(Path(folder), _DOCUMENTS, scale.rounds)
 
 
-def measure(root: Path, documents: int, rounds: int) -> dict[str, float]:
-    home = root / "home"
-    prepare_home(home)
-    with dg.DagsterInstance.from_config(str(home)) as instance:
-        ticks = {number: _tick(root / str(number), instance, number) for number in (1, documents)}
-        keys = [dg.AssetKey([f"of_{documents}", stage]) for stage in ("source_documents", *STAGES)]
-        names = [entry.path for entry in os.scandir(root / str(documents) / "documents")]
-        timed: dict[str, Callable[[], object]] = {
-            "one": ticks[1],
-            "all": ticks[documents],
-            "stat": lambda: [os.stat(name) for name in names],
-            "start": lambda: subprocess.run([sys.executable, "-c", "import qedge_dagster.orchestration"], check=True),
-        }
-        samples: dict[str, list[float]] = {name: [] for name in timed}
-        for _ in range(rounds + 1):
-            for name, run in timed.items():
-                start = time.perf_counter()
-                run()
-                samples[name].append(1000 * (time.perf_counter() - start))
-        runs = instance.get_runs_count()
-        events = sum(instance.has_asset_key(key) for key in keys)
-    one, every, stat, start = (statistics.median(column[1:]) for column in samples.values())  # the first one loads much
-    return {
-        "documents": documents,
-        "rounds": rounds,
-        "stat_loop_ms": stat,
-        "tick_of_one_ms": one,
-        "tick_ms": every,
-        "process_start_ms": start,
-        "ratio_per_document": (every - one) / stat,
-        "ratio_with_start": every / (3 * stat + start),
-        "runs": runs,
-        "assets_with_events": events,
-    }
+def figures(root: Path, documents: int, rounds: int) -> Iterator[Figure]:
+    """Of that many documents, which are written below `root`."""
+    prepare_home(root / "home")
+    with dg.DagsterInstance.from_config(str(root / "home")) as instance:
+        of_one, of_all = (prepare_tick(root / str(number), instance, number) for number in (1, documents))
+        source = FolderSource(root / str(documents) / "documents")
+        names = [entry.path for entry in os.scandir(source.path)]
+        contenders = (
+            lambda: [os.stat(name) for name in names],
+            of_all,
+            of_one,
+            lambda: sum(1 for _ in source.items()),
+            lambda: [entry.stat() for entry in os.scandir(source.path)],
+        )
+        limit, every, one, listed, scanned = (1000 * seconds for seconds in processor(contenders, rounds))
+
+    def figure(name: str, ours: float, target: Target | None = None) -> Figure:
+        return Figure(f"Sensor: {name}", ours, "ms of CPU", limit, f"os.stat of {documents:,} names", target)
+
+    yield figure(f"a tick over {documents:,} unchanged documents", every, Target("at most", 3))
+    yield figure("a tick over one", one)
+    yield figure("the folder source's listing alone", listed)
+    yield figure("os.scandir and stat alone", scanned)
 
 
-def _tick(root: Path, instance: dg.DagsterInstance, documents: int) -> Callable[[], object]:
-    """A tick over so many documents that are in the database already."""
+def prepare_tick(root: Path, instance: dg.DagsterInstance, documents: int) -> Callable[[], str]:
+    """A tick over so many documents that are in the database already. It returns why it asks for nothing."""
     folder = root / "documents"
     folder.mkdir(parents=True)
     for number in range(documents):
@@ -100,7 +73,3 @@ def _tick(root: Path, instance: dg.DagsterInstance, documents: int) -> Callable[
         return message
 
     return tick
-
-
-if __name__ == "__main__":
-    main()

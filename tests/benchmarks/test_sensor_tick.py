@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+import dagster as dg
+
+from benchmarks.sensor_tick import figures, prepare_tick
 
 
-def test_a_run() -> None:
-    """Ticks over unchanged documents launch nothing, and their times are printed."""
-    command = [sys.executable, "-m", "benchmarks.sensor_tick", "--documents", "30", "--rounds", "2", "--json"]
-    figures = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=REPOSITORY).stdout)
-    assert (figures["documents"], figures["rounds"], figures["runs"], figures["assets_with_events"]) == (30, 2, 0, 0)
-    assert min(figures["stat_loop_ms"], figures["tick_of_one_ms"], figures["tick_ms"]) > 0
+def test_a_run(tmp_path: Path) -> None:
+    """All figures are held against the same loop."""
+    found = list(figures(tmp_path, 30, 2))
+    assert len(found) == 4
+    assert min(figure.ours for figure in found) > 0
+    assert len({figure.limit for figure in found}) == 1
+
+
+def test_a_tick_asks_for_nothing(tmp_path: Path) -> None:
+    """The documents are in the database: no run is asked for, and no tick adds an event."""
+    instance = dg.DagsterInstance.ephemeral()
+    assert "3 documents have their recorded size and time" in prepare_tick(tmp_path, instance, 3)()
+    assert instance.get_runs_count() == 0
+    assert instance.all_asset_keys() == []

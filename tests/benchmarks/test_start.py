@@ -1,0 +1,23 @@
+"""The benchmark of start-up."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from benchmarks.figures import Scale
+from benchmarks.start import command, measure
+
+
+def test_a_run() -> None:
+    """Both commands are held against imports, by the clock and by their CPU; two of the figures have a target."""
+    figures = list(measure(Scale(rounds=1)))
+    assert [figure.target is not None for figure in figures] == [True, False, True, False]
+    assert all(figure.ratio for figure in figures)
+
+
+def test_a_command_that_fails() -> None:
+    """It has no time: the benchmark ends."""
+    with pytest.raises(subprocess.CalledProcessError):
+        command("-c", "import nothing_of_this_name")()
