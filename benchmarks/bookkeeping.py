@@ -181,8 +181,10 @@ class _Samples:
 
     def median(self, documents: int) -> Run:
         """Without the first row: there they are new, and much is loaded for the first time."""
-        *row, seconds = (statistics.median(column) for column in zip(*self.rows[1:], strict=True))
-        return Run(*(value / documents for value in row), documents / seconds)
+        changed, unchanged, events, events_unchanged, seconds = (
+            statistics.median(column) / documents for column in zip(*self.rows[1:], strict=True)
+        )
+        return Run(changed, unchanged, events, events_unchanged, 1 / seconds)
 
 
 def _write(folder: Path, documents: int, number: int) -> None:

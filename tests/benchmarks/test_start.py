@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,7 @@ def test_a_run() -> None:
     assert all(figure.ratio for figure in figures)
 
 
-def test_a_command_that_fails() -> None:
+def test_a_command_that_fails(tmp_path: Path) -> None:
     """It has no time: the benchmark ends."""
     with pytest.raises(subprocess.CalledProcessError):
-        command("-c", "import nothing_of_this_name")()
+        command(tmp_path, "import nothing_of_this_name")()
