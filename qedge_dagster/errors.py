@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 __all__ = ["CATALOGUE", "SETTLED_CODES", "SYSTEMIC_CODES", "Failure", "QedgeError"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     name: str
     remedy: str
 

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from qedge_dagster.collection.connection import Database
-from qedge_dagster.collection.state_integrity import STATE_CHECKS
 from qedge_dagster.errors import QedgeError
 
 __all__ = ["DocumentRow", "DocumentStatus", "ModelRecord", "RunRow", "StageVersions", "StateStore"]
@@ -36,8 +34,7 @@ _HAS_VERSIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentRow:
+class DocumentRow(NamedTuple):
     """The state of one document. `content_hash` is None where the document must be tried again by the next run."""
 
     document_id: str
@@ -53,8 +50,7 @@ class DocumentRow:
     updated_utc: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
+class RunRow(NamedTuple):
     run_id: str
     collection: str
     source_id: str
@@ -69,8 +65,7 @@ class RunRow:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StageVersions:
+class StageVersions(NamedTuple):
     """The data version of each stage's output for one document, 16 bytes each."""
 
     extracted: bytes
@@ -79,8 +74,7 @@ class StageVersions:
     collection_rows: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRecord:
+class ModelRecord(NamedTuple):
     """The model a collection was built with: `identity` is what counts, the profile's id is for people."""
 
     identity: str
@@ -126,6 +120,8 @@ class StateStore:
     def check_hashes(self, source_id: str) -> None:
         """Raises `QedgeError` 6204 where a recorded hash is none: met at its document's turn, it would leave a run half
         done."""
+        from qedge_dagster.collection.state_integrity import STATE_CHECKS  # not for those who only read
+
         for _, document_id in self._connection.execute(
             f"{STATE_CHECKS['state_damaged']} AND source_id = ?2 LIMIT 1", (self.collection, source_id)
         ):

@@ -1,8 +1,17 @@
-"""Documents to chunks that fit the model, and that an edit disturbs as little as possible."""
+"""Documents to chunks that fit the model, and that an edit disturbs as little as possible.
 
-from qedge_dagster.chunking.base import ChunkBudget, ChunkDraft, Chunker, ChunkingOptions
-from qedge_dagster.chunking.chunkers import make_chunker
-from qedge_dagster.chunking.tokenizer import HuggingFaceTokenizer, Tokenizer
+Names are loaded on first use: to embed a question takes the tokenizer alone.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qedge_dagster.chunking.base import ChunkBudget, ChunkDraft, Chunker, ChunkingOptions
+    from qedge_dagster.chunking.chunkers import make_chunker
+    from qedge_dagster.chunking.tokenizer import HuggingFaceTokenizer, Tokenizer
 
 __all__ = [
     "ChunkBudget",
@@ -13,3 +22,19 @@ __all__ = [
     "Tokenizer",
     "make_chunker",
 ]
+
+_HOME = {
+    "ChunkBudget": "base",
+    "ChunkDraft": "base",
+    "Chunker": "base",
+    "ChunkingOptions": "base",
+    "HuggingFaceTokenizer": "tokenizer",
+    "Tokenizer": "tokenizer",
+    "make_chunker": "chunkers",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

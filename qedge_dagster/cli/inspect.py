@@ -68,13 +68,13 @@ def command(document: str, source_id: str | None, database: Path, collection: st
 def _row(row: DocumentRow) -> dict[str, Any]:
     failure = recorded_failure(row)
     return {
-        **{name: _text(value) for name, value in asdict(row).items() if name != "error"},
+        **{name: _text(value) for name, value in row._asdict().items() if name != "error"},
         "failure": failure.as_dict() if failure else None,
     }
 
 
 def _versions(versions: StageVersions | None) -> dict[str, Any] | None:
-    return {name: _text(value) for name, value in asdict(versions).items()} if versions else None
+    return {name: _text(value) for name, value in versions._asdict().items()} if versions else None
 
 
 def _chunk(chunk: StoredChunk) -> dict[str, Any]:

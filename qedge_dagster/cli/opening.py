@@ -32,15 +32,15 @@ __all__ = [
 ]
 
 
-def load_embedder(model: Path | None, profile: str | None) -> Embedder:
-    """The model in the folder `model`, or the default one."""
+def load_embedder(model: Path | None, profile: str | None, *, optimized: bool = True) -> Embedder:
+    """The model in the folder `model`, or the default one; not `optimized` for who embeds one text."""
     from qedge_dagster.embedding import OnnxEmbedder
 
     if model is not None:
-        return OnnxEmbedder.from_folder(model, profile)
+        return OnnxEmbedder.from_folder(model, profile, optimized=optimized)
     if profile is not None:
         raise click.UsageError(PROFILE_ALONE)
-    return OnnxEmbedder.default()
+    return OnnxEmbedder.default(optimized=optimized)
 
 
 def existing_spec(database: Path, collection: str) -> CollectionSpec | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -65,6 +64,8 @@ def counted(number: int, noun: str) -> str:
 def terminal_width() -> int:
     if not sys.stdout.isatty():
         return _PIPE_WIDTH
+    import shutil  # with every kind of archive: not for those who print to a pipe
+
     return max(40, shutil.get_terminal_size().columns)
 
 

@@ -83,7 +83,9 @@ def command(
         raise click.UsageError("--keywords has no effect with --mode vector")
     text = " ".join(query)
     condition = Filter.parse(*filters) if filters else None
-    with Collection.open(database, collection, embedder=lambda: load_embedder(model, profile)) as opened:
+    with Collection.open(
+        database, collection, embedder=lambda: load_embedder(model, profile, optimized=False)
+    ) as opened:
         if mode == "hybrid":
             hits = opened.hybrid_search(text, list(keywords) or None, top, condition)
         elif mode == "vector":

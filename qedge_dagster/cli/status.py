@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +81,7 @@ def _facts(state: StateStore) -> dict[str, Any]:
 def _run(row: RunRow | None) -> dict[str, object] | None:
     if row is None:
         return None
-    return {**asdict(row), "recipe_hash": row.recipe_hash.hex() if row.recipe_hash else None}
+    return {**row._asdict(), "recipe_hash": row.recipe_hash.hex() if row.recipe_hash else None}
 
 
 def _not_indexed(source_id: str, row: DocumentRow) -> dict[str, object]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
-from qedge_dagster.collection.backup import backup
 from qedge_dagster.collection.chunk import COLUMNS, ORDER, StoredChunk
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.export import export_parquet
@@ -141,6 +140,8 @@ class Collection:
         Raises `QedgeError` 6005 if `target` exists, unless it may be overwritten, or is in use, 6204 if the database
         is damaged, 6207 if the copy cannot be written; `target` is then as it was before.
         """
+        from qedge_dagster.collection.backup import backup  # with all the checks of a file, which no search needs
+
         return backup(self.path, target, overwrite=overwrite)
 
     def search(

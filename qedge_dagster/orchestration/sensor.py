@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dagster import (
@@ -209,13 +209,13 @@ def _compare_document(item: SourceItem, row: DocumentRow, budget: _ReadingBudget
     if item.modified_utc is None or item.modified_utc == row.modified_utc:
         return
     if row.status == "unsupported":  # by its name alone
-        found.touched.append(replace(row, modified_utc=item.modified_utc))
+        found.touched.append(row._replace(modified_utc=item.modified_utc))
     elif row.content_hash is None:
         found.outstanding.append(item.document_id)
     elif budget.left < (item.size_bytes or 0):
         found.unread += 1
     elif budget.hash(item) == row.content_hash:
-        found.touched.append(replace(row, modified_utc=item.modified_utc))
+        found.touched.append(row._replace(modified_utc=item.modified_utc))
     else:
         found.outstanding.append(item.document_id)
 
@@ -241,7 +241,7 @@ def _record_times(target: IngestionTarget, ingestion: IngestionResource, touched
         with database.atomic():
             for row in touched:
                 now = state.document(source_id, row.document_id)
-                if now is not None and replace(now, modified_utc=row.modified_utc) == row:
+                if now is not None and now._replace(modified_utc=row.modified_utc) == row:
                     state.put_document(source_id, row)
 
 

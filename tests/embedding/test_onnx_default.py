@@ -46,6 +46,13 @@ def test_known_vector(minilm: OnnxEmbedder) -> None:
     assert cat @ dog == pytest.approx(0.6946, abs=0.01)
 
 
+def test_graph_that_is_not_optimized(minilm: OnnxEmbedder) -> None:
+    """It is loaded as it is in the file, and its vectors are the same but for rounding."""
+    plain = OnnxEmbedder.default(optimized=False)
+    assert plain.model_hash == minilm.model_hash
+    np.testing.assert_allclose(plain.embed_query(TEXTS[0]), minilm.embed_query(TEXTS[0]), atol=1e-5)
+
+
 def test_tokens_are_counted_without_padding(minilm: OnnxEmbedder) -> None:
     """`tokens` is what the tokenizer counts plus the two special tokens of each text, whatever was padded."""
     counted = sum(minilm.tokenizer.count_batch(TEXTS)) + 2 * len(TEXTS)
