@@ -4,8 +4,9 @@ Files and schema are Dagster's: a home may go from one storage to the other and 
 repeats for each event: an engine for every call, and with it every compiled statement, two look-ups of the schema and
 two commits.
 
-Between batches no connection is kept, so a closed run holds no file, a run can be deleted, a process can fork, and the
-file watcher still sees a run's file change when its last connection is closed.
+Between batches no connection to a run's file is kept, so a closed run holds no file, a run can be deleted, and the file
+watcher still sees the file change when its last connection is closed. To the index, one may be kept idle as long as
+batches follow one another: the last connection that is closed writes all of the WAL into the file.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_
 from dagster._core.storage.sql import create_engine
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._serdes import ConfigurableClassData
-from sqlalchemy import bindparam
+from sqlalchemy import bindparam, text
 from sqlalchemy.engine import Connection, Engine, Transaction
 from sqlalchemy.pool import NullPool
 
-__all__ = ["BatchedEventLogStorage", "event_batch"]
+__all__ = ["BatchedEventLogStorage", "event_batch", "event_batches"]
 
 # The index, and the runs that a process is likely to go back to: a daemon meets every run there is.
 _ENGINES_KEPT = 8
@@ -44,6 +45,12 @@ def event_batch(instance: DagsterInstance) -> AbstractContextManager[None]:
     """The batch of the instance's event log, or a context that does nothing where the instance has another storage."""
     storage = instance.event_log_storage
     return storage.batch() if isinstance(storage, BatchedEventLogStorage) else nullcontext()
+
+
+def event_batches(instance: DagsterInstance) -> AbstractContextManager[None]:
+    """To be held while batches follow one another."""
+    storage = instance.event_log_storage
+    return storage.batches() if isinstance(storage, BatchedEventLogStorage) else nullcontext()
 
 
 @dataclass(slots=True)
@@ -101,6 +108,16 @@ class BatchedEventLogStorage(SqliteEventLogStorage):
         if not self._opened:
             self._open(os.path.join(instance.root_directory, "history", "runs"))
         super().register_instance(instance)
+
+    @contextmanager
+    def batches(self) -> Generator[None, None, None]:
+        """Keep an idle connection to the index, which holds no lock. Not across a fork."""
+        with self._lock:
+            engine = self._engine(INDEX_SHARD_NAME)
+        with engine.connect() as connection:
+            connection.execute(text("SELECT 1 FROM event_logs LIMIT 1"))  # SQLite opens the file at the first read
+            connection.rollback()
+            yield
 
     @contextmanager
     def batch(self) -> Generator[None, None, None]:

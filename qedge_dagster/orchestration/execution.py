@@ -15,6 +15,7 @@ from qedge_dagster.collection.faults import database_error
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.orchestration.checks import log_checks
 from qedge_dagster.orchestration.damage import tag_damage
+from qedge_dagster.orchestration.event_log import event_batches
 from qedge_dagster.orchestration.events import AssetEvents, Recorded
 from qedge_dagster.orchestration.partitions import document_id_of
 from qedge_dagster.orchestration.resource import IngestionResource
@@ -65,7 +66,10 @@ def ingest(
             log = AssetEvents(
                 context, target, selected, partial(_recorded, target, ingestion), previews=ingestion.previews
             )
-            with closing(pipeline.events(source, options, lock_wait=ingestion.lock_wait)) as events:
+            with (
+                event_batches(context.instance),
+                closing(pipeline.events(source, options, lock_wait=ingestion.lock_wait)) as events,
+            ):
                 result = _follow(events, ingestion, log)
             for warning in result.warnings:
                 context.log.warning(warning)
