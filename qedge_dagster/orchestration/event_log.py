@@ -26,6 +26,7 @@ from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_
 from dagster._core.storage.sql import create_engine
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._serdes import ConfigurableClassData
+from dagster._time import datetime_from_timestamp
 from sqlalchemy import bindparam, text
 from sqlalchemy.engine import Connection, Engine, Transaction
 from sqlalchemy.pool import NullPool
@@ -38,6 +39,8 @@ _ENGINES_KEPT = 8
 _KINDS = {DagsterEventType.ASSET_MATERIALIZATION, DagsterEventType.ASSET_OBSERVATION}
 
 _INSERT_EVENT = SqlEventLogStorageTable.insert()
+# What `serialize_value` makes of an `EventLogRecord`: the event in it is serialised already.
+_RECORD = '{"__class__": "EventLogRecord", "event_log_entry": %s, "storage_id": %d}'
 _UPDATE_ASSET = AssetKeyTable.update().where(AssetKeyTable.c.asset_key == bindparam("of_asset"))
 
 
@@ -181,20 +184,17 @@ class BatchedEventLogStorage(SqliteEventLogStorage):
                 key = connection.execute(_INSERT_EVENT, row).inserted_primary_key
                 assert key is not None
                 self._store_asset_event_tags(connection, [event], [key[0]])
-                self._store_asset_event(connection, event, key[0])
+                values: dict[str, Any] = {"of_asset": row["asset_key"]}
+                if stored.is_step_materialization:
+                    values["last_materialization"] = _RECORD % (row["event"], key[0])
+                    values["last_run_id"] = event.run_id
+                if self._has_asset_key_index_cols_on_connection(connection):
+                    values["last_materialization_timestamp"] = datetime_from_timestamp(event.timestamp)
+                # The base class inserts first, which fails for every event of an asset but the first.
+                if len(values) > 1 and connection.execute(_UPDATE_ASSET, values).rowcount == 0:
+                    self._store_asset_event(connection, event, key[0])
             if self._batch is not None and stored.partition is not None:
                 self._batch.ids[stored.asset_key, stored.event_type, stored.partition] = key[0]
-
-    def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
-        # The base class inserts first, which fails for every event of an asset but the first.
-        stored = event.get_dagster_event()
-        has_columns = self._has_asset_key_index_cols_on_connection(conn)
-        values = self._get_asset_entry_values(event, event_id, has_columns) if stored.asset_key is not None else {}
-        if values:
-            assert stored.asset_key is not None
-            updated = conn.execute(_UPDATE_ASSET, {"of_asset": stored.asset_key.to_string(), **values})
-            if updated.rowcount == 0:
-                super()._store_asset_event(conn, event, event_id)
 
     @contextmanager
     def _connect(self, shard: str) -> Generator[Connection, None, None]:

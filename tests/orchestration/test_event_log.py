@@ -240,15 +240,15 @@ def test_a_failed_run_of_the_op(location: Location, monkeypatch: pytest.MonkeyPa
     """An event that cannot be stored fails the run, and of its document there is no event; what came before stays."""
     write(location.folder, {"a.txt": "alpha", "b.txt": "beta"})
     storage = location.instance.event_log_storage
-    store: Callable[..., None] = storage._store_asset_event  # type: ignore[attr-defined]
+    store: Callable[..., None] = storage._store_asset_event_tags  # type: ignore[attr-defined]
 
-    def fails(connection: object, event: dg.EventLogEntry, event_id: int) -> None:
-        stored = event.get_dagster_event()
+    def fails(connection: object, events: list[dg.EventLogEntry], event_ids: list[int]) -> None:
+        stored = events[0].get_dagster_event()
         if stored.partition == "b.txt" and "chunk_embeddings" in str(stored.asset_key):
             raise OSError("as told")
-        store(connection, event, event_id)
+        store(connection, events, event_ids)
 
-    monkeypatch.setattr(storage, "_store_asset_event", fails)
+    monkeypatch.setattr(storage, "_store_asset_event_tags", fails)
     run = location.run()
     assert not run.success
     assert {key for _, _, key in location.events(run.run_id)} == {"a.txt"}
