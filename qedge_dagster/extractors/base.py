@@ -80,17 +80,20 @@ class ExtractorRegistry:
             if extractor.id in seen:
                 raise QedgeError(6004, f"two extractors have the id {extractor.id!r}")
             seen.add(extractor.id)
-        # Asked for with every document, of a few types.
-        self._candidates = lru_cache(maxsize=1024)(self._find_candidates)
+        # Asked for with every document, and there are few types.
+        self._of_type = lru_cache(maxsize=1024)(self._find_of_type)
 
     def __iter__(self) -> Iterator[Extractor]:
         return iter(self._extractors)
 
     def resolve(self, item: SourceItem) -> Extractor:
         """Raises `QedgeError` 6101 when no extractor takes the item."""
-        suffix = _suffix(item.document_id)
-        for extractor in self._candidates(item.media_type, suffix):
+        for extractor in self._of_type(item.media_type):
             if extractor.can_extract(item):
+                return extractor
+        suffix = _suffix(item.document_id)
+        for extractor in self._extractors:
+            if suffix in extractor.extensions and extractor.can_extract(item):
                 return extractor
         media_type = _essence(item.media_type)
         extra = _EXTRAS.get(media_type) or _EXTRAS.get(media_type_for(suffix))
@@ -102,11 +105,9 @@ class ExtractorRegistry:
             )
         raise QedgeError(6101, f"no extractor for {suffix or 'a name without extension'} ({item.media_type})")
 
-    def _find_candidates(self, media_type: str, suffix: str) -> tuple[Extractor, ...]:
-        media_type = _essence(media_type)
-        by_type = [extractor for extractor in self._extractors if media_type in extractor.media_types]
-        by_suffix = [extractor for extractor in self._extractors if suffix in extractor.extensions]
-        return *by_type, *by_suffix
+    def _find_of_type(self, media_type: str) -> tuple[Extractor, ...]:
+        essence = _essence(media_type)
+        return tuple(extractor for extractor in self._extractors if essence in extractor.media_types)
 
 
 def _essence(media_type: str) -> str:

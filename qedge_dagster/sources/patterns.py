@@ -26,7 +26,13 @@ def compile_patterns(patterns: str | Iterable[str]) -> Callable[[str], object]:
         raise QedgeError(6005, "a file name pattern must not be empty")
     if "*" in patterns:
         return bool  # saves an expression per file: no path is empty
-    return re.compile("|".join(map(_translate, patterns)) or r"(?!)", re.DOTALL).fullmatch
+    if not patterns:
+        return _is_never
+    return re.compile("|".join(map(_translate, patterns)), re.DOTALL).fullmatch
+
+
+def _is_never(_path: str) -> bool:
+    return False
 
 
 def _translate(pattern: str) -> str:
