@@ -57,7 +57,7 @@ def _write(folder: Path, documents: int) -> None:
         chosen = paragraphs[number % 7 :: 7][:8]
         (folder / f"{number:04}a.md").write_text(f"# Number {number}\n\n" + f"\n\n{number}: ".join(chosen), "utf-8")
         lines = [f"{number}, {line}" for part in paragraphs for line in part.splitlines()]
-        (folder / f"{number:04}b.pdf").write_bytes(_pdf(lines[number % 5 :: 4]))
+        (folder / f"{number:04}b.pdf").write_bytes(_pdf(lines[number % 5 :: 12]))
 
 
 def _pdf(lines: Sequence[str]) -> bytes:

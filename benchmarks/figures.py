@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -89,13 +88,3 @@ def wall(contenders: Sequence[Callable[[], object]], rounds: int) -> list[float]
 def processor(contenders: Sequence[Callable[[], object]], rounds: int) -> list[float]:
     """Medians in seconds of this process' CPU."""
     return medians(contenders, rounds, time.process_time)
-
-
-def processor_of_children(contenders: Sequence[Callable[[], object]], rounds: int) -> list[float]:
-    """Medians in seconds of the CPU of processes that were started and have ended."""
-
-    def clock() -> float:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
-
-    return medians(contenders, rounds, clock)
