@@ -127,7 +127,8 @@ class BatchedEventLogStorage(SqliteEventLogStorage):
         with self._lock:
             engine = self._engine(INDEX_SHARD_NAME)
         with engine.connect() as connection:
-            connection.execute(text("SELECT 1 FROM event_logs LIMIT 1"))  # SQLite opens the file at the first read
+            # SQLite opens the file at the first read; what is left unread would be a lock.
+            connection.execute(text("SELECT 1 FROM event_logs LIMIT 1")).all()
             connection.rollback()
             yield
 

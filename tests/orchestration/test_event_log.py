@@ -254,6 +254,22 @@ def test_a_failed_run_of_the_op(location: Location, monkeypatch: pytest.MonkeyPa
     assert {key for _, _, key in location.events(run.run_id)} == {"a.txt"}
 
 
+def test_batches_spare_the_checkpoint(location: Location, storage: BatchedEventLogStorage) -> None:
+    """While batches follow one another the index keeps its WAL, others can write to it, and at the end it is gone."""
+    write(location.folder, {"a.txt": "alpha"})
+    entry = location.instance.all_logs(location.run().run_id)[0]
+    wal = location.root / "home" / "history" / "runs" / "index.db-wal"
+    assert not wal.exists()
+    with storage.batches():
+        storage.store_event_batch([entry])
+        assert wal.stat().st_size > 0
+        with closing(sqlite3.connect(wal.with_name("index.db"), timeout=0)) as other:
+            other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            other.execute("BEGIN IMMEDIATE")
+        assert wal.stat().st_size == 0
+    assert not wal.exists()
+
+
 def test_another_thread_is_no_part_of_a_batch(instance: dg.DagsterInstance, storage: BatchedEventLogStorage) -> None:
     """It waits, and what it stores is not rolled back with the batch."""
     thread = threading.Thread(target=observe, args=(instance, "other"))
