@@ -195,14 +195,17 @@ class Run:
         return None
 
     def _remove(self, document_ids: Iterable[str]) -> Generator[Event, None, None]:
-        ids = list(document_ids)
-        for start in range(0, len(ids), _REMOVALS_PER_TRANSACTION):
+        left = list(document_ids)
+        while left:
             self._gauge.check_stop()
-            batch = ids[start : start + _REMOVALS_PER_TRANSACTION]
+            batch = left[:_REMOVALS_PER_TRANSACTION]
             removed: list[DocumentRemoved] = []
             versions = {document_id: self._state.versions(self._source_id, document_id) for document_id in batch}
             with self._database.atomic():
-                for document_id in batch:
+                for number, document_id in enumerate(batch):
+                    if number and self._gauge.stop_requested():  # what was removed by then is
+                        batch = batch[:number]
+                        break
                     if self._state.document(self._source_id, document_id) is not None:
                         count = self._writer.delete_document(self._source_id, document_id)
                         self._state.delete_document(self._source_id, document_id)
@@ -211,6 +214,7 @@ class Run:
             if self._artifacts is not None:
                 for document_id in batch:
                     self._artifacts.discard(self._source_id, document_id, versions[document_id])
+            left = left[len(batch) :]
             yield from removed
 
     # the run's own row
