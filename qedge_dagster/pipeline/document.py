@@ -29,9 +29,10 @@ from qedge_dagster.pipeline.events import (
 )
 from qedge_dagster.pipeline.fetching import hash_item
 from qedge_dagster.pipeline.gate import Gate
-from qedge_dagster.pipeline.gauge import Gauge, Stopped
+from qedge_dagster.pipeline.gauge import Gauge
 from qedge_dagster.pipeline.options import RunOptions
 from qedge_dagster.pipeline.stages import Stages
+from qedge_dagster.pipeline.stop import Stopped
 from qedge_dagster.pipeline.work import Clock, Work, settled, utc_now
 from qedge_dagster.sources.base import SourceItem
 from qedge_dagster.state import DocumentStatus, StageVersions, StateStore

@@ -11,9 +11,9 @@ from qedge_dagster.errors import QedgeError
 from qedge_dagster.extractors.base import ExtractionContext, Extractor
 from qedge_dagster.extractors.isolation import Extraction, IsolatedExtractor
 from qedge_dagster.hashing import ByteLimitExceeded, hash_stream
-from qedge_dagster.pipeline.gauge import Stopped
 from qedge_dagster.pipeline.options import IngestionOptions
 from qedge_dagster.pipeline.reading import CheckedOpen
+from qedge_dagster.pipeline.stop import Stopped
 from qedge_dagster.sources.base import SourceItem
 
 __all__ = ["begin_extraction", "extract_item", "finish_extraction", "hash_item"]

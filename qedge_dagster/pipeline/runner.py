@@ -27,11 +27,12 @@ from qedge_dagster.pipeline.events import (
     RunStarted,
     WindowEmbedded,
 )
-from qedge_dagster.pipeline.gauge import Gauge, Stopped
+from qedge_dagster.pipeline.gauge import Gauge
 from qedge_dagster.pipeline.listing import Listing
 from qedge_dagster.pipeline.options import RunOptions
 from qedge_dagster.pipeline.results import RunOutcome, RunResult
 from qedge_dagster.pipeline.stages import Stages
+from qedge_dagster.pipeline.stop import Stopped
 from qedge_dagster.pipeline.tally import Tally
 from qedge_dagster.pipeline.work import utc_now
 from qedge_dagster.sources.base import Source
@@ -97,6 +98,10 @@ class Run:
     def remove(self, document_ids: Iterable[str]) -> Generator[Event, None, None]:
         """Remove documents by name, whether the source still holds them or not."""
         return self._recorded(self._remove(document_ids))
+
+    def not_begun(self, stopped: Stopped) -> RunFinished:
+        """All there is of a run that was stopped while it waited for its turn: the database has no row of it."""
+        return RunFinished(self._result(stopped.outcome, stopped.reason, None))
 
     def _ingest(self, source: Source, stages: Stages, options: RunOptions) -> Generator[Event, None, None]:
         guard = _FailureGuard(options.fail_fast)
