@@ -209,12 +209,11 @@ def _stop(before: Scene, root: Path, how: str, wanted: list[tuple[str, int]]) ->
     made anew."""
     found: list[list[str | None]] = []
     for attempt in range(_ATTEMPTS):
-        copy = before.copy(root / f"{attempt}")
-        stopped = _stop_once(copy, how, wanted)
+        stopped = _stop_once(before.copy(root / f"{attempt}"), how, wanted)
         found.append(stopped.found())
         if found[-1] == [phase for phase, _ in wanted]:
             return stopped
-    raise AssertionError(f"{wanted} was never met, but {found}: {(copy.root / 'messages').read_text()}")
+    raise AssertionError(f"{wanted} was never met, but {found}: {(root / '0' / 'messages').read_text()}")
 
 
 def _stop_once(copy: Scene, how: str, wanted: list[tuple[str, int]]) -> Stop:
