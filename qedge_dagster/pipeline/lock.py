@@ -17,9 +17,9 @@ __all__ = ["is_locked", "lock_path", "run_lock"]
 
 # How long the holder may take from getting the lock to recording its run.
 _RECORD_SECONDS = 2.0
-# A look at the lock (`is_locked`) must not make a run believe that another one is active; and between two looks at the
-# stop flag.
-_LEAST_WAIT_SECONDS = 0.2
+# One try for the lock, so long that a look at it (`is_locked`) does not make a run believe that another one is active,
+# and so short that a stop is heard between two of them.
+_TRY_SECONDS = 0.2
 
 
 def lock_path(database: Path, collection: str, source_id: str) -> Path:
@@ -42,7 +42,7 @@ def run_lock(
     Raises `QedgeError` 6008 naming the active run if the lock is not free within `wait_seconds`, and what `check_stop`,
     which is called again and again meanwhile, raises.
     """
-    lock = FileLock(lock_path(database, state.collection, source_id), timeout=_LEAST_WAIT_SECONDS)
+    lock = FileLock(lock_path(database, state.collection, source_id), timeout=_TRY_SECONDS)
     deadline = time.monotonic() + wait_seconds
     try:
         while not _acquired(lock):
