@@ -321,7 +321,7 @@ class IngestionPipeline:
             for other in sources:
                 # One whose run is active now is swept by its next prune.
                 if other != source_id:
-                    with suppress(QedgeError), self._exclusive(other):
+                    with suppress(QedgeError), run_lock(self._database.path, self._state, other):
                         self._sweep_artifacts(other)
             return event
         warning = f"the old model answers until these sources are rebuilt too: {', '.join(left)}"
