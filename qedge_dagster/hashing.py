@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import BinaryIO
 
 from xxhash import xxh3_128
@@ -39,10 +39,11 @@ def content_hash_of_bytes(utf8: bytes) -> bytes:
     return xxh3_128(utf8).digest()
 
 
-def hash_stream(stream: BinaryIO, limit: int) -> tuple[bytes, int]:
+def hash_stream(stream: BinaryIO, limit: int, between: Callable[[], None] = lambda: None) -> tuple[bytes, int]:
     """Hash a stream in 64 KiB reads; returns the 16-byte digest and the number of bytes.
 
-    Raises `ByteLimitExceeded` as soon as more than `limit` bytes were read.
+    Raises `ByteLimitExceeded` as soon as more than `limit` bytes were read, and what `between`, which is called after
+    each read, raises.
     """
     hasher = xxh3_128()
     total = 0
@@ -51,6 +52,7 @@ def hash_stream(stream: BinaryIO, limit: int) -> tuple[bytes, int]:
         if total > limit:
             raise ByteLimitExceeded(total)
         hasher.update(data)
+        between()
     return hasher.digest(), total
 
 

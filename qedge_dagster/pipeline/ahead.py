@@ -123,7 +123,7 @@ class ExtractionAhead:
 
     def _read(self, item: SourceItem, extractor: IsolatedExtractor, known: set[bytes | None]) -> ReadAhead:
         start = time.perf_counter()
-        source_hash, size = hash_item(item, self._stages.options)
+        source_hash, size = hash_item(item, self._stages.options, self._gauge.check_stop)
         seconds = time.perf_counter() - start
         extraction = None
         if source_hash not in known:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 import apsw
 
@@ -29,9 +29,10 @@ from qedge_dagster.pipeline.events import (
 )
 from qedge_dagster.pipeline.fetching import hash_item
 from qedge_dagster.pipeline.gate import Gate
-from qedge_dagster.pipeline.gauge import Gauge, Stopped
+from qedge_dagster.pipeline.gauge import Gauge
 from qedge_dagster.pipeline.options import RunOptions
 from qedge_dagster.pipeline.stages import Stages
+from qedge_dagster.pipeline.stop import Stopped
 from qedge_dagster.pipeline.work import Clock, Work, settled, utc_now
 from qedge_dagster.sources.base import SourceItem
 from qedge_dagster.state import DocumentStatus, StageVersions, StateStore
@@ -40,6 +41,10 @@ __all__ = ["DocumentProcessor"]
 
 # Of documents without chunks of their own; any other failure is "failed".
 _STATUS_OF: dict[int, Literal["failed", "unsupported", "no_text_layer"]] = {6101: "unsupported", 6105: "no_text_layer"}
+
+_ROWS_BETWEEN_STOPS = 256
+
+_T = TypeVar("_T")
 
 
 class DocumentProcessor:
@@ -121,7 +126,7 @@ class DocumentProcessor:
         if work.ahead is not None:
             work.source_hash, work.size_bytes = work.ahead.source_hash, work.ahead.size_bytes
         else:
-            work.source_hash, work.size_bytes = hash_item(item, self._stages.options)
+            work.source_hash, work.size_bytes = hash_item(item, self._stages.options, self._gauge.check_stop)
         if before is not None and before.content_hash == work.source_hash:
             if standing.may_skip:
                 return DocumentSkipped(item.document_id, work.source_hash)
@@ -171,6 +176,9 @@ class DocumentProcessor:
                 break
             except VectorsMissing:
                 continue  # another source's run removed rows whose vectors were to be reused
+            except Stopped:
+                self._stage(fresh)  # what was embedded serves the next run
+                raise
         if self._artifacts is not None:
             self._artifacts.discard(self._source_id, document_id, stored, kept=artifacts)
         if failure is not None:
@@ -271,10 +279,13 @@ class DocumentProcessor:
             if model is None or model.identity != self._stages.model().identity:
                 raise QedgeError(6012, f"collection {self._state.collection} was given another model meanwhile")
             # Added before removed: an added chunk may take its vector from a row that goes.
-            self._writer.add(self._source_id, work.item.document_id, diff.added, fresh, now)
-            self._writer.stage_rows(self._source_id, diff.removed)
-            self._writer.delete(diff.removed)
-            self._writer.repair(diff.repaired)
+            for added in self._until_stopped(diff.added):
+                self._writer.add(self._source_id, work.item.document_id, added, fresh, now)
+            for removed in self._until_stopped(diff.removed):
+                self._writer.stage_rows(self._source_id, removed)
+                self._writer.delete(removed)
+            for repaired in self._until_stopped(diff.repaired):
+                self._writer.repair(repaired)
             self._state.put_document(self._source_id, row)
             if failure is None:
                 self._state.put_versions(self._source_id, work.item.document_id, versions)
@@ -283,6 +294,14 @@ class DocumentProcessor:
             self._state.count_in_run(
                 self._run_id, indexed=int(failure is None), added=len(diff.added), removed=len(diff.removed)
             )
+
+    def _until_stopped(self, rows: Sequence[_T]) -> Iterator[Sequence[_T]]:
+        """The rows, some at a time. A stop meanwhile raises `Stopped`, which takes back what was written of a document
+        that is too long to be waited for; a short one comes to its end."""
+        for start in range(0, len(rows), _ROWS_BETWEEN_STOPS):
+            if start:
+                self._gauge.check_stop()
+            yield rows[start : start + _ROWS_BETWEEN_STOPS]
 
     # outcomes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -13,22 +13,26 @@ from qedge_dagster.extractors.isolation import Extraction, IsolatedExtractor
 from qedge_dagster.hashing import ByteLimitExceeded, hash_stream
 from qedge_dagster.pipeline.options import IngestionOptions
 from qedge_dagster.pipeline.reading import CheckedOpen
+from qedge_dagster.pipeline.stop import Stopped
 from qedge_dagster.sources.base import SourceItem
 
 __all__ = ["begin_extraction", "extract_item", "finish_extraction", "hash_item"]
 
 
-def hash_item(item: SourceItem, options: IngestionOptions) -> tuple[bytes, int]:
-    """Hash and size of the bytes. Raises `QedgeError` 6052 for too many of them, 6053 where they cannot be read."""
+def hash_item(
+    item: SourceItem, options: IngestionOptions, check_stop: Callable[[], None] = lambda: None
+) -> tuple[bytes, int]:
+    """Hash and size of the bytes. Raises `QedgeError` 6052 for too many of them, 6053 where they cannot be read, and
+    `Stopped` where `check_stop` does so meanwhile."""
     limit = options.max_document_bytes
     if item.size_bytes is not None and item.size_bytes > limit:
         raise QedgeError(6052, f"{item.size_bytes} bytes, the limit is {limit}")
     try:
         with item.open() as stream:
-            return hash_stream(stream, limit)
+            return hash_stream(stream, limit, check_stop)
     except ByteLimitExceeded as error:
         raise QedgeError(6052, f"more than {limit} bytes") from error
-    except QedgeError:
+    except (QedgeError, Stopped):
         raise
     except Exception as error:  # OSError, or whatever a remote store's client raises
         raise QedgeError(6053, getattr(error, "strerror", None) or type(error).__name__) from error

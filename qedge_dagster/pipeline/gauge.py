@@ -5,27 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Literal
 
 from qedge_dagster.pipeline.events import DocumentFailed, DocumentIndexed, DocumentSkipped, Event, WindowEmbedded
 from qedge_dagster.pipeline.options import IngestionBudget
-from qedge_dagster.pipeline.stop import StopFlag
+from qedge_dagster.pipeline.stop import StopFlag, Stopped
 from qedge_dagster.pipeline.throttle import Decision, Throttle
 
-__all__ = ["Gauge", "Stopped"]
+__all__ = ["Gauge"]
 
 # Seconds between two looks at the machine in a pause, and at the stop flag in any wait.
 _PAUSE = 1.0
 _STOP_LATENCY = 0.05
-
-
-class Stopped(Exception):
-    """The run ends here, as asked."""
-
-    def __init__(self, outcome: Literal["suspended", "cancelled"], reason: str) -> None:
-        super().__init__(reason)
-        self.outcome: Literal["suspended", "cancelled"] = outcome
-        self.reason = reason
 
 
 class Gauge:
@@ -52,8 +42,7 @@ class Gauge:
         return self._stop.request is not None
 
     def check_stop(self) -> None:
-        if self._stop.request is not None:
-            raise Stopped(self._stop.request.outcome, self._stop.request.reason)
+        self._stop.check()
 
     def before_document(self, document_id: str) -> None:
         self.document_id = document_id

@@ -12,8 +12,9 @@ import apsw
 from qedge_dagster.collection.seen import SeenDocuments
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.pipeline.events import DocumentFailed
-from qedge_dagster.pipeline.gauge import Gauge, Stopped
+from qedge_dagster.pipeline.gauge import Gauge
 from qedge_dagster.pipeline.results import DocumentResult
+from qedge_dagster.pipeline.stop import Stopped
 from qedge_dagster.pipeline.tally import Tally
 from qedge_dagster.sources.base import Source, SourceItem, UnlistedPart, check_item
 from qedge_dagster.state import StateStore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,8 +17,9 @@ __all__ = ["is_locked", "lock_path", "run_lock"]
 
 # How long the holder may take from getting the lock to recording its run.
 _RECORD_SECONDS = 2.0
-# A look at the lock (`is_locked`) must not make a run believe that another one is active.
-_LEAST_WAIT_SECONDS = 0.2
+# One try for the lock, so long that a look at it (`is_locked`) does not make a run believe that another one is active,
+# and so short that a stop is heard between two of them.
+_TRY_SECONDS = 0.2
 
 
 def lock_path(database: Path, collection: str, source_id: str) -> Path:
@@ -29,17 +30,25 @@ def lock_path(database: Path, collection: str, source_id: str) -> Path:
 
 @contextmanager
 def run_lock(
-    database: Path, state: StateStore, source_id: str, *, wait_seconds: float = 0.0
+    database: Path,
+    state: StateStore,
+    source_id: str,
+    *,
+    wait_seconds: float = 0.0,
+    check_stop: Callable[[], None] = lambda: None,
 ) -> Generator[None, None, None]:
     """Hold the lock of a run. The operating system releases it when the holder dies, however it dies.
 
-    Raises `QedgeError` 6008 naming the active run if the lock is not free within `wait_seconds`.
+    Raises `QedgeError` 6008 naming the active run if the lock is not free within `wait_seconds`, and what `check_stop`,
+    which is called again and again meanwhile, raises.
     """
-    lock = FileLock(lock_path(database, state.collection, source_id), timeout=max(wait_seconds, _LEAST_WAIT_SECONDS))
+    lock = FileLock(lock_path(database, state.collection, source_id), timeout=_TRY_SECONDS)
+    deadline = time.monotonic() + wait_seconds
     try:
-        lock.acquire()
-    except Timeout:
-        raise QedgeError(6008, f"{_active_run(state, source_id)} holds source {source_id!r}") from None
+        while not _acquired(lock):
+            if time.monotonic() >= deadline:
+                raise QedgeError(6008, f"{_active_run(state, source_id)} holds source {source_id!r}")
+            check_stop()
     except OSError as error:
         raise QedgeError(6205, f"the lock file {lock.lock_file} cannot be written: {error.strerror}") from error
     try:
@@ -56,6 +65,14 @@ def is_locked(database: Path, collection: str, source_id: str) -> bool:
             return False
     except Timeout:
         return True
+
+
+def _acquired(lock: FileLock) -> bool:
+    try:
+        lock.acquire()
+    except Timeout:
+        return False
+    return True
 
 
 def _active_run(state: StateStore, source_id: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +33,7 @@ from qedge_dagster.pipeline.rebuild import MAX_NAME, SUFFIX, abandon_rebuild, pr
 from qedge_dagster.pipeline.results import RunResult
 from qedge_dagster.pipeline.runner import Run
 from qedge_dagster.pipeline.stages import Stages
-from qedge_dagster.pipeline.stop import StopFlag, StopReason, StopRequest
+from qedge_dagster.pipeline.stop import StopFlag, Stopped, StopReason, StopRequest
 from qedge_dagster.pipeline.throttle import Readings, Throttle
 from qedge_dagster.pipeline.winding import wind_down
 from qedge_dagster.sources.base import Source, check_id
@@ -156,7 +156,13 @@ class IngestionPipeline:
         if options.rebuild and isinstance(source, SelectedDocuments):
             raise QedgeError(6005, "a rebuild takes every document of its source, not selected ones")
         stages = self.stages
-        with self._exclusive(source_id, lock_wait), closing(stages.extraction):
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._exclusive(source_id, lock_wait))
+            except Stopped as stopped:  # while it waited for the lock
+                yield self._new_run(self._state, source_id, stages.recipe.hash()).not_begun(stopped)
+                return
+            stack.enter_context(closing(stages.extraction))
             state = self._prepare(stages, source_id, rebuild=options.rebuild)
             run = self._new_run(state, source_id, stages.recipe.hash(), options.budget)
             events = run.ingest(source, stages, options)
@@ -216,20 +222,22 @@ class IngestionPipeline:
     @contextmanager
     def _exclusive(self, source_id: str, lock_wait: float = 0.0) -> Generator[None, None, None]:
         """Hold the lock of a run. What SQLite raises outside of the run's own care is 6204 (damage) or 6205 (a full
-        disk, another writer, a read-only file)."""
+        disk, another writer, a read-only file). Raises `Stopped` where a stop comes before the lock is free."""
         if self._database.spoiled:
             raise QedgeError(
                 6205,
                 f"an earlier run on this connection to {self._database.path} ended with a fault of the disk",
                 remedy="close the pipeline, open it again and run again",
             )
-        with run_lock(self._database.path, self._state, source_id, wait_seconds=lock_wait):
-            try:
+        try:
+            with run_lock(
+                self._database.path, self._state, source_id, wait_seconds=lock_wait, check_stop=self._stop.check
+            ):
                 yield
-            except apsw.Error as error:
-                raise database_error(error, self._database.path) from error
-            finally:
-                self._stop.clear()
+        except apsw.Error as error:
+            raise database_error(error, self._database.path) from error
+        finally:
+            self._stop.clear()
 
     def _prepare(self, stages: Stages, source_id: str, *, rebuild: bool) -> StateStore:
         """Make the collection ready for this model. Returns the state that the run writes to: the collection's own, or
@@ -313,7 +321,7 @@ class IngestionPipeline:
             for other in sources:
                 # One whose run is active now is swept by its next prune.
                 if other != source_id:
-                    with suppress(QedgeError), self._exclusive(other):
+                    with suppress(QedgeError), run_lock(self._database.path, self._state, other):
                         self._sweep_artifacts(other)
             return event
         warning = f"the old model answers until these sources are rebuilt too: {', '.join(left)}"

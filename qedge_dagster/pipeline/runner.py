@@ -27,11 +27,12 @@ from qedge_dagster.pipeline.events import (
     RunStarted,
     WindowEmbedded,
 )
-from qedge_dagster.pipeline.gauge import Gauge, Stopped
+from qedge_dagster.pipeline.gauge import Gauge
 from qedge_dagster.pipeline.listing import Listing
 from qedge_dagster.pipeline.options import RunOptions
 from qedge_dagster.pipeline.results import RunOutcome, RunResult
 from qedge_dagster.pipeline.stages import Stages
+from qedge_dagster.pipeline.stop import Stopped
 from qedge_dagster.pipeline.tally import Tally
 from qedge_dagster.pipeline.work import utc_now
 from qedge_dagster.sources.base import Source
@@ -97,6 +98,10 @@ class Run:
     def remove(self, document_ids: Iterable[str]) -> Generator[Event, None, None]:
         """Remove documents by name, whether the source still holds them or not."""
         return self._recorded(self._remove(document_ids))
+
+    def not_begun(self, stopped: Stopped) -> RunFinished:
+        """All there is of a run that was stopped while it waited for its turn: the database has no row of it."""
+        return RunFinished(self._result(stopped.outcome, stopped.reason, None))
 
     def _ingest(self, source: Source, stages: Stages, options: RunOptions) -> Generator[Event, None, None]:
         guard = _FailureGuard(options.fail_fast)
@@ -195,14 +200,17 @@ class Run:
         return None
 
     def _remove(self, document_ids: Iterable[str]) -> Generator[Event, None, None]:
-        ids = list(document_ids)
-        for start in range(0, len(ids), _REMOVALS_PER_TRANSACTION):
+        left = list(document_ids)
+        while left:
             self._gauge.check_stop()
-            batch = ids[start : start + _REMOVALS_PER_TRANSACTION]
+            batch = left[:_REMOVALS_PER_TRANSACTION]
             removed: list[DocumentRemoved] = []
             versions = {document_id: self._state.versions(self._source_id, document_id) for document_id in batch}
             with self._database.atomic():
-                for document_id in batch:
+                for number, document_id in enumerate(batch):
+                    if number and self._gauge.stop_requested():  # what was removed by then is
+                        batch = batch[:number]
+                        break
                     if self._state.document(self._source_id, document_id) is not None:
                         count = self._writer.delete_document(self._source_id, document_id)
                         self._state.delete_document(self._source_id, document_id)
@@ -211,6 +219,7 @@ class Run:
             if self._artifacts is not None:
                 for document_id in batch:
                     self._artifacts.discard(self._source_id, document_id, versions[document_id])
+            left = left[len(batch) :]
             yield from removed
 
     # the run's own row

@@ -9,7 +9,7 @@ from typing import Literal
 
 from qedge_dagster.errors import QedgeError
 
-__all__ = ["StopBudget", "StopFlag", "StopReason", "StopRequest"]
+__all__ = ["StopBudget", "StopFlag", "StopReason", "StopRequest", "Stopped"]
 
 StopReason = Literal["caller:stop", "lifecycle:stopping", "lifecycle:sleeping"]
 
@@ -51,6 +51,15 @@ class StopRequest:
     at: float = field(default_factory=time.monotonic)
 
 
+class Stopped(Exception):
+    """The run ends here, as asked."""
+
+    def __init__(self, outcome: Literal["suspended", "cancelled"], reason: str) -> None:
+        super().__init__(reason)
+        self.outcome: Literal["suspended", "cancelled"] = outcome
+        self.reason = reason
+
+
 class StopFlag:
     """The first request is kept. A single assignment, so that a signal handler may make it."""
 
@@ -60,6 +69,11 @@ class StopFlag:
     def set(self, request: StopRequest) -> None:
         if self.request is None:
             self.request = request
+
+    def check(self) -> None:
+        """Raises `Stopped` if there was a request."""
+        if self.request is not None:
+            raise Stopped(self.request.outcome, self.request.reason)
 
     def clear(self) -> None:
         self.request = None

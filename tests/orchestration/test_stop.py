@@ -101,6 +101,26 @@ def test_a_signal_while_the_model_is_loaded(location: Location, monkeypatch: pyt
     assert location.events(run.run_id) == []
 
 
+@pytest.mark.usefixtures("handlers")
+def test_a_signal_while_it_waits_for_the_lock(location: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is still to have its turn is CANCELED, not failed for the lock."""
+    from qedge_dagster.pipeline import IngestionPipeline, RunOptions
+
+    write(location.folder, FILES)
+
+    def embedder(_: CountingResource) -> CountingEmbedder:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return location.embedder
+
+    with IngestionPipeline.open(location.database, collection="notes", embedder=CountingEmbedder()) as pipeline:
+        events = pipeline.events(location.target.source, RunOptions())
+        next(events)
+        monkeypatch.setattr(CountingResource, "embedder", embedder)
+        found, tags = status(location, location.run())
+        events.close()
+    assert (found, tags["qedge/outcome"]) == (dg.DagsterRunStatus.CANCELED, "cancelled")
+
+
 def test_a_lasting_fault_of_the_embedder(location: Location) -> None:
     """When no text can be embedded the run is suspended for it; every document's partition says why."""
     write(location.folder, FILES)

@@ -10,7 +10,7 @@ import pytest
 
 from qedge_dagster import Collection, FolderSource, QedgeError, RunOptions
 from qedge_dagster.pipeline import IngestionPipeline
-from qedge_dagster.pipeline.events import RunStarted
+from qedge_dagster.pipeline.events import RunFinished, RunStarted
 from tests.pipeline.support import CountingEmbedder, ingest, prose, write
 
 
@@ -36,6 +36,25 @@ def test_a_second_run_in_the_process_is_refused(docs: Path, tmp_path: Path) -> N
         for _ in events:
             pass
         assert second.run(FolderSource(docs)).documents_skipped == 6
+
+
+def test_a_stop_while_it_waits(docs: Path, tmp_path: Path) -> None:
+    """A run that is stopped before its turn ends as cancelled; it is not on record, and the next one is not stopped."""
+    db = tmp_path / "index.db"
+    with (
+        IngestionPipeline.open(db, embedder=CountingEmbedder()) as first,
+        IngestionPipeline.open(db, embedder=CountingEmbedder()) as second,
+    ):
+        events = first.events(FolderSource(docs), RunOptions())
+        started = next(events)
+        assert isinstance(started, RunStarted)
+        second.cancel()
+        (only,) = second.events(FolderSource(docs), RunOptions(), lock_wait=3600)
+        assert isinstance(only, RunFinished)
+        assert (only.result.outcome, only.result.suspend_reason) == ("cancelled", "lifecycle:stopping")
+        assert second.diagnostics()["active_run"] == started.run_id
+        assert sum(1 for _ in events) > 6
+        assert second.run(FolderSource(docs)).outcome == "completed"
 
 
 def test_other_sources_may_run_meanwhile(docs: Path, tmp_path: Path) -> None:

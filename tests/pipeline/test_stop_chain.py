@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 import apsw
 import pytest
 
 from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.writer import CollectionWriter
 from qedge_dagster.embedding.base import BatchwiseEmbedder, EmbeddingBatch
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.pipeline.events import Event, WindowEmbedded
@@ -18,7 +21,7 @@ from qedge_dagster.pipeline.options import IngestionBudget, IngestionOptions
 from qedge_dagster.pipeline.pipeline import IngestionPipeline
 from qedge_dagster.pipeline.stop import StopBudget
 from qedge_dagster.pipeline.throttle import Readings
-from qedge_dagster.sources import FolderSource
+from qedge_dagster.sources import FolderSource, StreamSource
 from tests.pipeline.support import CountingEmbedder, check_integrity, contents, ingest, prose, write
 
 
@@ -59,6 +62,84 @@ def test_a_stop_in_the_middle_of_a_window(tmp_path: Path) -> None:
     ingest(tmp_path / "b.db", source, reference)
     assert sorted(embedder.texts) == sorted(reference.texts)
     assert contents(tmp_path / "a.db") == contents(tmp_path / "b.db")
+
+
+class _StopIn:
+    """Has a pipeline cancelled when `method` of a class is called for the `number`th time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: type, method: str, number: int) -> None:
+        self.pipeline: IngestionPipeline | None = None
+        self.calls = 0
+        original = getattr(owner, method)
+
+        def counted(*args: Any, **options: Any) -> Any:
+            self.calls += 1
+            if self.pipeline is not None and self.calls == number:
+                self.pipeline.cancel()
+            return original(*args, **options)
+
+        monkeypatch.setattr(owner, method, counted)
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_stop_in_the_middle_of_a_switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: bool) -> None:
+    """A document too long to be waited for stays as it was; what was embedded for it serves the next run."""
+    monkeypatch.setattr("qedge_dagster.pipeline.document._ROWS_BETWEEN_STOPS", 8)
+    documents, embedder = tmp_path / "docs", CountingEmbedder()
+    path = tmp_path / "a.db"
+    if edited:
+        ingest(path, _documents(documents, 1), embedder)
+    before = contents(path)[:2] if edited else [[], []]
+    source = FolderSource(write(documents, {"0.txt": "\n\n".join(prose(7, 60))}))
+    stop = _StopIn(monkeypatch, CollectionWriter, "add", 1)
+    with IngestionPipeline.open(path, embedder=embedder) as pipeline:
+        stop.pipeline = pipeline
+        assert pipeline.run(source).outcome == "cancelled"
+    assert stop.calls == 1
+    assert contents(path)[:2] == before
+    check_integrity(path)
+    assert ingest(path, source, embedder).outcome == "completed"
+    ingest(tmp_path / "b.db", source, CountingEmbedder())
+    assert contents(path) == contents(tmp_path / "b.db")
+    assert len(embedder.texts) == len(set(embedder.texts))
+
+
+def test_a_stop_in_the_middle_of_a_document_that_is_read(tmp_path: Path) -> None:
+    """A source that is slow to give its bytes is not waited for."""
+    reads = 0
+
+    class Slow(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            nonlocal reads
+            reads += 1
+            if reads == 2:
+                pipeline.cancel()
+            return super().read(size)
+
+    text = ("\n\n".join(prose(1, 500))).encode()
+    source = StreamSource("a.txt", "text/plain", lambda: cast("BinaryIO", Slow(text)), "slow")
+    with IngestionPipeline.open(tmp_path / "a.db", embedder=CountingEmbedder()) as pipeline:
+        assert pipeline.run(source).outcome == "cancelled"
+    assert reads == 2
+    assert contents(tmp_path / "a.db")[:2] == [[], []]
+
+
+def test_a_stop_in_the_middle_of_removals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was removed by then is gone, the rest goes with the next run."""
+    source = _documents(tmp_path / "docs", 10, 2)
+    path = tmp_path / "a.db"
+    ingest(path, source, CountingEmbedder())
+    for number in range(1, 10):
+        (tmp_path / "docs" / f"{number}.txt").unlink()
+    stop = _StopIn(monkeypatch, CollectionWriter, "delete_document", 3)
+    with IngestionPipeline.open(path, embedder=CountingEmbedder()) as pipeline:
+        stop.pipeline = pipeline
+        stopped = pipeline.run(source)
+        assert (stopped.outcome, stopped.documents_removed) == ("cancelled", 3)
+        check_integrity(path)
+        assert (again := pipeline.run(source)).outcome == "completed"
+        assert again.documents_removed == 6
+    check_integrity(path)
 
 
 def test_the_file_is_left_tidy(tmp_path: Path) -> None:
