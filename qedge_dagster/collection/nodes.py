@@ -65,6 +65,12 @@ class NodeStore:
     def of_document(self, source_id: str, document_id: str) -> list[StoredNode]:
         return list(self._select("source_id = ? AND document_id = ?", source_id, document_id))
 
+    def delete(self, source_id: str, node_ids: Iterable[str]) -> None:
+        self._connection.executemany(
+            "DELETE FROM qedge_ingest_node WHERE collection = ? AND source_id = ? AND node_id = ?",
+            ((self._collection, source_id, node_id) for node_id in node_ids),
+        )
+
     def put(self, source_id: str, document_id: str, nodes: Sequence[StoredNode]) -> None:
         """Replace the nodes of a document by `nodes`."""
         self._connection.execute(

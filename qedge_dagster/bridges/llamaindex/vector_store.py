@@ -159,7 +159,7 @@ class QedgeVectorStore(BasePydanticVectorStore):
 
     def _filter(self, query: VectorStoreQuery) -> Filter:
         filter_, left = split_filters(query.filters)
-        if query.doc_ids is not None:
+        if query.doc_ids:
             filter_ = filter_ & In("document_id", query.doc_ids)
         with closing(Database(self.path, read_only=True)) as database:
             model = StateStore(database, self.collection).model()
@@ -169,7 +169,7 @@ class QedgeVectorStore(BasePydanticVectorStore):
                     f"collection {self.collection} was built with {model.profile_id!r}, this vector store is for"
                     f" {self._model.profile_id!r}",
                 )
-            if query.node_ids is not None:
+            if query.node_ids:  # `VectorStoreIndex` gives an empty list where it means all
                 filter_ = filter_ & self._of_ids(NodeStore(database, self.collection), query.node_ids)
         if left is None:
             return filter_

@@ -86,14 +86,15 @@ class NodeWriter:
             )
             documents.setdefault(check_id(document_id_of(node), "document id"), {})[node.node_id] = entry
         with self._writing(len(vectors[0]) // 4) as database:
-            known = NodeStore(database, self._name).by_id(self._source_id, (node.node_id for node in nodes))
-            touched = {*documents, *(node.document_id for node in known.values())}
-            for document_id in sorted(touched):
-                kept = self._entries(database, document_id)
+            store = NodeStore(database, self._name)
+            known = store.by_id(self._source_id, (node.node_id for node in nodes))
+            touched = sorted({*documents, *(node.document_id for node in known.values())})
+            before = {document_id: self._entries(database, document_id) for document_id in touched}
+            store.delete(self._source_id, known)
+            for document_id in touched:
                 new = documents.get(document_id, {})
-                for node_id in known:
-                    if node_id not in new:  # it is a node of another document now
-                        kept.pop(node_id, None)
+                # One that is not among the new ones is a node of another document now.
+                kept = {id_: e for id_, e in before[document_id].items() if id_ in new or id_ not in known}
                 self._switch(database, document_id, [*{**kept, **new}.values()])
 
     def delete_document(self, document_id: str) -> None:
