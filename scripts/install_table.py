@@ -33,6 +33,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "pdf": ("pdfminer.high_level",),
     "docx": ("docx2txt",),
     "ui": ("dagster_webserver.cli",),
+    "fsspec": ("fsspec",),
+    "llamaindex": ("llama_index.core",),
 }
 
 #: How packages without an SPDX expression say it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import zipfile
@@ -12,11 +13,14 @@ from uuid import uuid4
 
 import fsspec
 import pytest
+from click.testing import CliRunner
 from fsspec.implementations.memory import MemoryFileSystem
 from moto.server import ThreadedMotoServer
 
 from qedge_dagster import FolderSource, FsspecSource, IngestionPipeline, RunOptions
+from qedge_dagster.cli import main
 from qedge_dagster.errors import QedgeError
+from qedge_dagster.orchestration.settings import SourceSettings
 from qedge_dagster.sources import Source, SourceItem, UnlistedPart
 from qedge_dagster.sources.fsspec import public_url
 from tests.pipeline.support import CountingEmbedder, contents, write
@@ -389,3 +393,46 @@ def test_nothing_is_removed_by_a_store_that_shows_nothing(tmp_path: Path) -> Non
     result = run(database, store.source())
     assert (result.outcome, result.documents_removed) == ("completed", 0)
     assert run(database, store.source(), allow_empty=True).documents_removed == 7
+
+
+@pytest.mark.parametrize("engine", [["--no-dagster"], []], ids=["engine", "dagster"])
+def test_from_the_command_line(
+    engine: list[str], tmp_path: Path, s3: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`qedge ingest s3://…` and `qedge prune` take a store as they take a folder, with credentials from fsspec's own
+    configuration; a URL that holds any is refused, and none is kept."""
+    monkeypatch.setitem(fsspec.config.conf, "s3", s3)
+    monkeypatch.chdir(tmp_path)
+    store = Store(f"s3://{uuid4().hex}/docs", s3)
+    store.filesystem.mkdir(store.root.partition("/")[0])
+    store.put(TREE)
+
+    def qedge(*arguments: str) -> Any:
+        done = CliRunner().invoke(main, [*arguments, "--db", "notes.db", "--json"])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    ingest = ("ingest", store.url, "--pattern", "*.md", "--exclude", "drafts", *engine)
+    assert qedge(*ingest)["documents_indexed"] == 2
+    store.remove("a/one.md")
+    assert qedge("prune", store.url, "--pattern", "*.md")["documents_removed"] == 1
+    again = qedge(*ingest)
+    assert (again["source_id"], again["documents_skipped"], again["embed_calls"]) == (store.url, 1, 0)
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or s3["secret"].encode() not in path.read_bytes()
+    for url in ("s3://key:word@bucket/docs", "https://host/docs?sig=word"):
+        refused = CliRunner().invoke(main, ["ingest", url, "--db", "other.db"])
+        assert refused.exit_code == 2
+        assert "6005" in refused.stderr
+        assert "word@" not in refused.output
+    assert CliRunner().invoke(main, ["ingest", store.url, "docs"]).exit_code == 2
+
+
+def test_in_a_component(s3: dict[str, Any]) -> None:
+    """The settings of a Dagster component take a URL with its options, and no folder beside it."""
+    settings = SourceSettings(url="s3://bucket/docs", storage_options=s3, pattern="*.md", id="docs")
+    source = settings.source(Path("/"))
+    assert isinstance(source, FsspecSource)
+    assert (source.source_id, source.location) == ("docs", "s3://bucket/docs")
+    with pytest.raises(ValueError, match="either"):
+        SourceSettings(url="s3://bucket/docs", folder="docs")
