@@ -167,6 +167,15 @@ def test_same_rows_as_a_folder(store: Store, tmp_path: Path) -> None:
     assert contents(ours) == contents(theirs)
 
 
+def test_a_folder_that_moves_to_a_store(store: Store, tmp_path: Path) -> None:
+    """With the same source id it is the same source: everything is skipped."""
+    store.put(TREE)
+    database = tmp_path / "notes.db"
+    run(database, FolderSource(write(tmp_path / "tree", TREE), source_id="tree"))
+    moved = run(database, store.source())
+    assert (moved.documents_skipped, moved.documents_removed, moved.embed_calls) == (7, 0, 0)
+
+
 def test_an_archive_that_is_written_again(tmp_path: Path) -> None:
     """A second run over the same source sees what the archive holds now."""
     source = FsspecSource(make_zip(tmp_path / "a.zip", TREE))
