@@ -47,8 +47,11 @@ class NodeStore:
         self._collection = collection
 
     def create(self) -> None:
-        """Make the table, and drop the nodes of chunks that were removed by other means."""
+        """Make the table where there is none."""
         self._connection.execute(_SQL)
+
+    def drop_lost(self) -> None:
+        """Drop the nodes of chunks that were removed by other means."""
         self._connection.execute(
             f"DELETE FROM qedge_ingest_node WHERE collection = ? AND key NOT IN (SELECT key FROM {self._collection})",
             (self._collection,),

@@ -63,6 +63,7 @@ class NodeWriter:
         self._model = model
         self._options = options
         self._lock_wait = lock_wait
+        self._looked_over = False
 
     def add(self, nodes: Sequence[BaseNode]) -> None:
         """Add nodes, or replace those of the same ids: all of them or none, in one transaction.
@@ -126,9 +127,14 @@ class NodeWriter:
                 if dimensions is not None:
                     self._prepare(database, dimensions)
                 with run_lock(self._path, state, self._source_id, wait_seconds=self._lock_wait), database.atomic():
-                    self._check(state)
-                    NodeStore(database, self._name).create()
+                    self._check_model(state)
+                    nodes = NodeStore(database, self._name)
+                    nodes.create()
+                    if not self._looked_over:
+                        self._check_source(state)
+                        nodes.drop_lost()
                     yield database
+                self._looked_over = True
             except apsw.Error as error:
                 raise database_error(error, self._path) from error
 
@@ -138,7 +144,7 @@ class NodeWriter:
         made = CollectionSpec(self._name, dimensions, options.distance, options.fts_tokenizer, options.first_migration)
         create(database, made if found is None else replace(found, dimensions=dimensions))
 
-    def _check(self, state: StateStore) -> None:
+    def _check_model(self, state: StateStore) -> None:
         model = state.model()
         if model is None:
             state.put_model(self._model)
@@ -149,6 +155,8 @@ class NodeWriter:
                 f" {self._model.profile_id!r}",
                 remedy="use the model that the collection was built with, or another collection",
             )
+
+    def _check_source(self, state: StateStore) -> None:
         if any(row.extractor_id != VECTORS_OF_OTHERS for _, row in state.documents(self._source_id)):
             raise QedgeError(
                 6005,

@@ -320,6 +320,18 @@ def test_beside_a_pipeline(tmp_path: Path, path: Path) -> None:
     check_integrity(path)
 
 
+@pytest.mark.usefixtures("store")
+def test_removed_by_other_means(path: Path) -> None:
+    """`remove` takes a document out; its nodes are gone, and can be written again."""
+    with Pipeline.open(path, embedder=CountingEmbedder(dimensions=3)) as pipeline:
+        assert pipeline.remove("llamaindex", ["trips"]).documents_removed == 1
+    store = QedgeVectorStore(path, "axes")
+    assert ids(store) == ["club", "lone"]
+    store.add(NODES[:1])
+    assert ids(store) == ["boat", "club", "lone"]
+    check_integrity(path)
+
+
 def test_before_anything_is_written(path: Path) -> None:
     """Reading and deleting find nothing, and make no file."""
     store = QedgeVectorStore(path, "axes")
