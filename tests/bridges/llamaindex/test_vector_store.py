@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -344,14 +344,9 @@ def test_before_anything_is_written(path: Path) -> None:
 
 def test_one_writer_at_a_time(store: QedgeVectorStore, path: Path) -> None:
     """Writers of one source wait for one another; one that waits too long is told who has it."""
-    threads = [
-        threading.Thread(target=store.add, args=([node(f"t{n}", f"Thread {n}.", AXES[n % 3], f"d{n % 4}")],))
-        for n in range(12)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(12) as threads:
+        for n in range(12):
+            threads.submit(store.add, [node(f"t{n}", f"Thread {n}.", AXES[n % 3], f"d{n % 4}")])
     assert len(ids(store)) == 16
     check_integrity(path)
     with store.client as collection:
