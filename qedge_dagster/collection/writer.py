@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from qedge_dagster.chunking.base import ChunkDraft
+from qedge_dagster.collection.chunk import VECTORS_OF_OTHERS
 from qedge_dagster.collection.connection import Database
 
-__all__ = ["VECTORS_OF_OTHERS", "ChunkRow", "CollectionWriter", "StoredRow", "VectorsMissing"]
-
-#: Stands for the extractor in rows whose vectors another library brought: it may have embedded more than their text, so
-#: they are never taken for the vector of a text.
-VECTORS_OF_OTHERS = "llamaindex"
+__all__ = ["ChunkRow", "CollectionWriter", "StoredRow", "VectorsMissing"]
 
 _MUTABLE = ("ordinal", "char_start", "char_end", "token_count", "page", "block_kind", "extractor_id", "media_type")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from qedge_dagster.collection.chunk import VECTORS_OF_OTHERS
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.schema import SCHEMA_VERSION, read_spec
-from qedge_dagster.collection.writer import VECTORS_OF_OTHERS, CollectionWriter
+from qedge_dagster.collection.writer import CollectionWriter
 from qedge_dagster.extractors.base import fingerprint
 from qedge_dagster.hashing import HASH_ALGORITHM
 from qedge_dagster.pipeline.lock import is_locked

@@ -13,12 +13,13 @@ from llama_index.core.schema import BaseNode
 
 from qedge_dagster.bridges.llamaindex.nodes import content_of_node, document_id_of, draft_of_node, draft_of_row
 from qedge_dagster.chunking.base import ChunkDraft
+from qedge_dagster.collection.chunk import VECTORS_OF_OTHERS
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.faults import database_error
 from qedge_dagster.collection.nodes import NodeStore, StoredNode
 from qedge_dagster.collection.schema import CollectionSpec, create, read_spec
 from qedge_dagster.collection.stored import stored_chunks
-from qedge_dagster.collection.writer import VECTORS_OF_OTHERS, CollectionWriter
+from qedge_dagster.collection.writer import CollectionWriter
 from qedge_dagster.documents import ExtractedDocument
 from qedge_dagster.embedding.vectors import unit_length
 from qedge_dagster.errors import QedgeError

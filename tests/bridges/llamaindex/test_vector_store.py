@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.schema import Document, IndexNode, NodeRelationship, RelatedNodeInfo, TextNode
@@ -33,6 +35,7 @@ from qedge_dagster.bridges.llamaindex import (
     QedgeRetriever,
     QedgeVectorStore,
 )
+from qedge_dagster.cli import main
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.pipeline.doctor import examine
 from qedge_dagster.pipeline.lock import run_lock
@@ -297,6 +300,8 @@ def test_beside_a_pipeline(tmp_path: Path, path: Path) -> None:
         assert (result.texts_embedded, result.documents_removed) == (2, 0)
         counts = pipeline.counts()
         assert (counts["documents"], counts["recipe_stale"], counts["stale"]) == (3, 0, 0)
+        status = CliRunner().invoke(main, ["status", "--db", str(path), "--json"])
+        assert json.loads(status.stdout)["outstanding"]["documents_to_try_again"] == 0
         (folder / "b.txt").unlink()
         assert pipeline.run(FolderSource(folder, source_id="docs")).documents_removed == 1
         assert pipeline.prune(FolderSource(folder, source_id="docs")).documents_removed == 0
