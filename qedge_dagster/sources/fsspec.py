@@ -144,9 +144,11 @@ def public_url(url: str) -> tuple[str, bool]:
         rest, query, _ = rest.partition("?")
         host, slash, path = rest.partition("/")
         login, _, bare = host.rpartition("@")
-        if login and protocol not in _WITH_CONTAINER:
+        if login and (protocol not in _WITH_CONTAINER or ":" in login):
             host = bare
             is_whole = is_whole and protocol in _WITH_LOGIN
+        if ":" in host and not host.rpartition(":")[2].isdigit():  # no port: a login with a slash in it
+            host, path, is_whole = "", "", False
         is_whole = is_whole and not query
         parts.append(f"{protocol}://{host}{slash}{path}".rstrip("/") if host or path else f"{protocol}://")
     return printable("::".join(parts)), is_whole

@@ -347,6 +347,8 @@ def test_links(tmp_path: Path) -> None:
         ("memory://", "memory://", True),
         ("sftp://alice:secret@host:2022/docs", "sftp://host:2022/docs", True),
         ("abfs://container@account.net/docs", "abfs://container@account.net/docs", True),
+        ("abfs://name:secret@account.net/docs", "abfs://account.net/docs", False),
+        ("s3://key:sec/ret@bucket/docs", "s3://", False),
         ("https://host/docs?sig=secret", "https://host/docs", False),
         ("github://owner:repository@main/docs", "github://main/docs", False),
         ("zip://docs::s3://key:secret@bucket/a.zip", "zip://docs::s3://bucket/a.zip", False),
