@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from qedge_dagster.pipeline.options import IngestionBudget, IngestionOptions, RunOptions
     from qedge_dagster.pipeline.results import DocumentResult, RunResult
     from qedge_dagster.sources import FilesSource, FolderSource, ItemsSource, SourceItem, StreamSource
+    from qedge_dagster.sources.fsspec import FsspecSource
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,7 @@ _HOME = {
     "FilesSource": "sources",
     "Filter": "collection",
     "FolderSource": "sources",
+    "FsspecSource": "sources.fsspec",
     "Hit": "collection",
     "IngestionBudget": "pipeline.options",
     "IngestionOptions": "pipeline.options",
@@ -60,6 +62,7 @@ __all__ = [
     "FilesSource",
     "Filter",
     "FolderSource",
+    "FsspecSource",
     "Hit",
     "IngestionBudget",
     "IngestionOptions",

@@ -33,6 +33,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "pdf": ("pdfminer.high_level",),
     "docx": ("docx2txt",),
     "ui": ("dagster_webserver.cli",),
+    "fsspec": ("fsspec",),
+    "llamaindex": ("llama_index.core",),
 }
 
 #: How packages without an SPDX expression say it.
@@ -159,7 +161,7 @@ def table(rows: dict[str, Installed]) -> str:
     lines += ["", "Licences, by what brings them:", ""]
     for extra, row in rows.items():
         names = row.licences.keys() - (core.licences.keys() if extra else ())
-        lines.append(f"* {f'`[{extra}]`' if extra else 'Without extras'}: {licences(row, names)}.")
+        lines.append(f"* {f'`[{extra}]`' if extra else 'Without extras'}: {licences(row, names) or 'nothing more'}.")
     machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     return "\n".join([*lines, "", f"Measured on {machine}, with the versions of constraints.txt."])
 

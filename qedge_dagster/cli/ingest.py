@@ -13,7 +13,7 @@ from qedge_dagster.cli.formats import extraction_arguments, format_options
 from qedge_dagster.cli.home import dagster_home
 from qedge_dagster.cli.opening import PROFILE_ALONE, existing_artifacts, open_pipeline
 from qedge_dagster.cli.options import chunking_options, common, group, model_options, read_chunking
-from qedge_dagster.cli.sourcing import GIVEN_PATH, files_source, folder_source, source_options
+from qedge_dagster.cli.sourcing import GIVEN_PATH, files_source, folder_source, source_options, store_source
 from qedge_dagster.errors import QedgeError
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ Examples:
   qedge ingest docs --max-documents 100 --json
   qedge ingest report.md notes.txt             # single files
   qedge ingest docs --exclude drafts --db team.db --collection handbook
+  qedge ingest s3://bucket/handbook            # with the extra [fsspec] and s3fs
 
 Run the same command again whenever you like: unchanged documents cost one read, and only chunks that changed are
 embedded. A run that was suspended or stopped goes on where it was."""
@@ -135,7 +136,7 @@ collection_options = group(
 )
 
 
-@click.command(epilog=_EPILOG, short_help="Read a folder or files into the collection.")
+@click.command(epilog=_EPILOG, short_help="Read a folder, files or a store into the collection.")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=GIVEN_PATH)
 @source_options
 @budget_options
@@ -161,6 +162,8 @@ def command(
     completed run, unless a part of the folder could not be read. A folder that was moved or renamed is another source:
     drop the old one with `qedge remove --all`, or give it the same --source-id from the start.
     Files that are named one by one belong to the source "files" and are never removed; their id is the path as given.
+    PATH may be the URL of a store that fsspec knows, and is then what a folder is; credentials come from the
+    environment or fsspec's own configuration.
 
     The run is one of Dagster, in this process: its history is in the Dagster home, which is $DAGSTER_HOME, or else the
     folder DATABASE.dagster beside the database. `qedge ui` shows it, and keeps the documents up to date while it runs;
@@ -213,13 +216,18 @@ def _run_dagster(database: Path, collection: str, quiet: bool, values: Mapping[s
 
 
 def _source(database: Path, values: Mapping[str, Any]) -> Source:
-    paths: list[Path] = list(values["paths"])
+    selection = ("patterns", "exclude", "include_hidden")
+    given: list[Path | str] = list(values["paths"])
+    paths = [path for path in given if isinstance(path, Path)]
+    if len(paths) < len(given):
+        if len(given) > 1:
+            raise click.UsageError(f"give one URL alone, not {len(given)} paths")
+        return store_source(str(given[0]), source_id=values["source_id"], **{name: values[name] for name in selection})
     if len(paths) == 1 and not paths[0].exists() and not database.exists():  # a run of nothing would leave a database
         raise QedgeError(6051, f"there is no file or folder {paths[0]}")
     folders = [path for path in paths if path.is_dir()]
     if len(paths) > 1 and folders:
         raise click.UsageError(f"give one folder or several files, not {len(paths)} paths with {folders[0]} among them")
-    selection = ("patterns", "exclude", "include_hidden")
     if folders or not paths[0].exists():
         return folder_source(
             paths[0], database, source_id=values["source_id"], **{name: values[name] for name in selection}
@@ -239,7 +247,8 @@ def _run_options(values: Mapping[str, Any]) -> RunOptions:
         "max_chunks": values["max_chunks"],
         "max_tokens": values["max_run_tokens"],
     }
-    names_a_folder = len(values["paths"]) == 1 and not values["paths"][0].is_file()
+    first: Path | str = values["paths"][0]
+    names_a_folder = len(values["paths"]) == 1 and (isinstance(first, str) or not first.is_file())
     return RunOptions(
         budget=replace(budget, **{name: limit for name, limit in limits.items() if limit is not None}),
         force=values["force"],

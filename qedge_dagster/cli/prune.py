@@ -8,7 +8,7 @@ import click
 
 from qedge_dagster.cli.opening import open_existing_pipeline
 from qedge_dagster.cli.options import common
-from qedge_dagster.cli.sourcing import GIVEN_PATH, folder_source, source_options
+from qedge_dagster.cli.sourcing import GIVEN_PATH, folder_source, source_options, store_source
 
 _EPILOG = """\b
 Examples:
@@ -28,7 +28,7 @@ gone."""
 @click.pass_context
 def command(
     ctx: click.Context,
-    path: Path,
+    path: Path | str,
     patterns: tuple[str, ...],
     exclude: tuple[str, ...],
     source_id: str | None,
@@ -38,7 +38,7 @@ def command(
     collection: str,
     as_json: bool,
 ) -> None:
-    """List the folder PATH and remove the documents that it no longer holds.
+    """List the folder or store PATH and remove the documents that it no longer holds.
 
     No document is read, and no model is needed.
     A completed `qedge ingest` does this by itself. Nothing is removed while a part of the folder cannot be listed.
@@ -46,11 +46,16 @@ def command(
     from qedge_dagster.cli.interrupt import cancel_on_signals
     from qedge_dagster.cli.summary import show_result
 
-    if path.is_file():
+    if isinstance(path, Path) and path.is_file():
         raise click.UsageError("prune takes a folder; use `qedge remove` for single documents")
-    source = folder_source(
-        path, database, patterns=patterns, exclude=exclude, source_id=source_id, include_hidden=include_hidden
-    )
+    if isinstance(path, str):
+        source = store_source(
+            path, patterns=patterns, exclude=exclude, source_id=source_id, include_hidden=include_hidden
+        )
+    else:
+        source = folder_source(
+            path, database, patterns=patterns, exclude=exclude, source_id=source_id, include_hidden=include_hidden
+        )
     with open_existing_pipeline(database, collection) as pipeline, cancel_on_signals(pipeline.cancel):
         result = pipeline.prune(source, allow_empty=allow_empty)
     ctx.exit(show_result(result, as_json=as_json))

@@ -58,13 +58,17 @@ def ingestion_settings(
 
 
 def _source_settings(database: Path, source_id: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    paths: list[Path] = list(values["paths"])
-    if paths[0].is_file():
+    paths: list[Path | str] = list(values["paths"])
+    first = paths[0]
+    if isinstance(first, Path) and first.is_file():
         return {"files": [str(path) for path in paths], "root": str(Path.cwd()), "id": source_id}
+    if isinstance(first, str):
+        place = {"url": first, "exclude": list(values["exclude"])}
+    else:
+        place = {"folder": str(first.absolute()), "exclude": excluded(first, database, values["exclude"])}
     return {
-        "folder": str(paths[0].absolute()),
+        **place,
         "pattern": list(values["patterns"]) or "*",
-        "exclude": excluded(paths[0], database, values["exclude"]),
         "include_hidden": values["include_hidden"],
         "id": source_id,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,19 +16,25 @@ from qedge_dagster.errors import QedgeError
 
 if TYPE_CHECKING:
     from qedge_dagster.sources import FilesSource, FolderSource
+    from qedge_dagster.sources.fsspec import FsspecSource
 
-__all__ = ["GIVEN_PATH", "excluded", "files_source", "folder_source", "source_options"]
+__all__ = ["GIVEN_PATH", "excluded", "files_source", "folder_source", "source_options", "store_source"]
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*://")
 
 #: Files named one by one are one source, so that naming the same file again finds its state.
 _FILES_SOURCE_ID = "files"
 
 
 class _GivenPath(click.Path):
-    """The empty string, as of an unset shell variable, is no path; `Path` would take it for the current folder."""
+    """A URL of a store stays text. The empty string, as of an unset shell variable, is no path; `Path` would take it
+    for the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
             self.fail("the path is empty", param, ctx)
+        if isinstance(value, str) and _URL.match(value):
+            return value
         return super().convert(value, param, ctx)
 
 
@@ -72,6 +79,22 @@ def folder_source(
         source_id=source_id,
         include_hidden=include_hidden,
     )
+
+
+def store_source(
+    url: str, *, patterns: Sequence[str], exclude: Sequence[str], source_id: str | None, include_hidden: bool
+) -> FsspecSource:
+    """Raises `QedgeError` 6005 for a URL with a login or a query: what was ingested is kept in the Dagster home."""
+    from qedge_dagster.sources.fsspec import FsspecSource, public_url
+
+    location, _ = public_url(url)
+    if location.rstrip("/") != url.rstrip("/"):
+        raise QedgeError(
+            6005,
+            f"{location}: a URL on the command line must hold no login and no query",
+            remedy="let fsspec read credentials from the environment or its own configuration",
+        )
+    return FsspecSource(url, patterns or "*", exclude=exclude, source_id=source_id, include_hidden=include_hidden)
 
 
 def excluded(path: Path, database: Path, exclude: Sequence[str]) -> list[str]:

@@ -45,6 +45,8 @@ def command(database: Path, collection: str, as_json: bool) -> None:
 
 
 def _facts(state: StateStore) -> dict[str, Any]:
+    from qedge_dagster.collection.chunk import VECTORS_OF_OTHERS
+
     chunks = 0
     by_source: dict[str, Counter[str]] = {}
     not_indexed: list[dict[str, object]] = []
@@ -54,7 +56,9 @@ def _facts(state: StateStore) -> dict[str, Any]:
         counts = by_source.setdefault(source_id, Counter())
         counts.update({"documents": 1, "chunks": row.chunk_count, row.status: 1})
         # Of an indexed document `qedge doctor --repair` takes the hash, where chunks of it were lost.
-        retried += row.content_hash is None and row.status in ("indexed", "failed")
+        # What another library wrote never had one.
+        unhashed = row.content_hash is None and row.extractor_id != VECTORS_OF_OTHERS
+        retried += unhashed and row.status in ("indexed", "failed")
         if row.status != "indexed":
             not_indexed.append(_not_indexed(source_id, row))
             stale += row.chunk_count > 0

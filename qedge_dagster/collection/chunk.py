@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["COLUMNS", "INTEGER_COLUMNS", "ORDER", "StoredChunk"]
+__all__ = ["COLUMNS", "INTEGER_COLUMNS", "ORDER", "VECTORS_OF_OTHERS", "StoredChunk"]
 
 #: In the order of `StoredChunk`'s fields; `heading_path` is the column of the breadcrumb.
 COLUMNS = (
@@ -31,6 +31,10 @@ INTEGER_COLUMNS = frozenset({"ordinal", "char_start", "char_end", "token_count",
 
 #: Reading order. Row ids take no part: they differ between two databases of the same content.
 ORDER = "source_id, document_id, ordinal, key"
+
+#: Stands for the extractor in rows whose vectors another library brought: it may have embedded more than their text, so
+#: they are never taken for the vector of a text. No run reads their documents, which have no hash.
+VECTORS_OF_OTHERS = "llamaindex"
 
 # As the chunker joins them; not imported, since reading needs nothing else of chunking, and its libraries load slowly.
 _BREADCRUMB_SEPARATOR = " \u203a "

@@ -192,6 +192,8 @@ def _make_writable(path: Path) -> None:
                     file.chmod(path.stat().st_mode & 0o777)
                     if os.access(file, os.W_OK):
                         continue
+                if not file.exists():  # meanwhile the last other connection was closed, and took it away
+                    continue
             raise QedgeError(
                 6205,
                 f"{file} is read-only",

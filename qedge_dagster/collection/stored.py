@@ -1,4 +1,4 @@
-"""Rows of one document, in order, inside the reader's snapshot."""
+"""Rows in order, inside the reader's snapshot."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from qedge_dagster.collection.chunk import COLUMNS, ORDER, StoredChunk
 from qedge_dagster.collection.connection import Database
+from qedge_dagster.collection.filters import Filter
 
-__all__ = ["stored_chunks", "stored_vectors"]
+__all__ = ["filtered_chunks", "stored_chunks", "stored_vectors"]
 
 
 def stored_chunks(database: Database, name: str, source_id: str, document_id: str) -> Iterator[StoredChunk]:
@@ -28,3 +29,11 @@ def stored_vectors(
         f" FROM {name} WHERE source_id = ? AND document_id = ? ORDER BY {ORDER}",
         (source_id, document_id),
     )
+
+
+def filtered_chunks(database: Database, name: str, filter_: Filter) -> Iterator[StoredChunk]:
+    condition, values = filter_.sql()
+    for row in database.connection.execute(
+        f"SELECT {', '.join(COLUMNS)} FROM {name} WHERE {condition} ORDER BY {ORDER}", values
+    ):
+        yield StoredChunk.from_row(row)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from qedge_dagster.chunking.base import ChunkDraft
+from qedge_dagster.collection.chunk import VECTORS_OF_OTHERS
 from qedge_dagster.collection.connection import Database
 
 __all__ = ["ChunkRow", "CollectionWriter", "StoredRow", "VectorsMissing"]
@@ -115,9 +116,9 @@ class CollectionWriter:
 
     def _row_with_vector(self, content_hash: bytes, besides: int = 0) -> int | None:
         return self._connection.execute(
-            f"SELECT _rowid FROM {self.name} AS c WHERE content_hash = ? AND _rowid <> ?"
+            f"SELECT _rowid FROM {self.name} AS c WHERE content_hash = ? AND _rowid <> ? AND extractor_id IS NOT ?"
             f" AND EXISTS (SELECT 1 FROM {self.name}_vec WHERE rowid = c._rowid) LIMIT 1",
-            (content_hash, besides),
+            (content_hash, besides, VECTORS_OF_OTHERS),
         ).get
 
     def stage_vectors(self, source_id: str, vectors: Mapping[bytes, bytes]) -> None:

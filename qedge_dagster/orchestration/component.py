@@ -22,6 +22,8 @@ class DocumentIngestionComponent(IngestionSettings, Component):
           database: "{{ context.project_root }}/handbook.db"
           collection: handbook
 
+    In place of the folder, `files` lists them, or `url` is that of a store that fsspec knows.
+
     As with other components, relative paths are below the folder of the YAML file; `{{ context.project_root }}` is the
     project's root. What is stored is the same on every machine that has the project: a folder of the project is known
     by its path from the root, and so is a listed file. A folder that lies elsewhere is known by its full path, unless

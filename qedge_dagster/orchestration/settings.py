@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dagster import Definitions, Resolvable
 from pydantic import BaseModel, Field, model_validator
@@ -13,7 +13,8 @@ from qedge_dagster.hashing import hash_fields
 from qedge_dagster.orchestration.definitions import build_ingestion_definitions
 from qedge_dagster.orchestration.resource import IngestionResource, PipelineSettings
 from qedge_dagster.orchestration.target import IngestionTarget
-from qedge_dagster.sources import FilesSource, FolderSource
+from qedge_dagster.sources import FilesSource, FolderSource, Source
+from qedge_dagster.sources.fsspec import FsspecSource
 
 __all__ = ["IngestionSettings", "SourceSettings"]
 
@@ -21,12 +22,18 @@ _PATHS = ("database", "model_folder", "artifacts")
 
 
 class SourceSettings(BaseModel, Resolvable):
-    """A folder, or listed files."""
+    """A folder, listed files, or a store that fsspec knows."""
 
     folder: str | None = Field(default=None, description="Folder with the documents.")
     files: list[str] = Field(default=[], description="Files by name, instead of a folder.")
     root: str | None = Field(
         default=None, description="Folder below which `files` are looked for; their names as listed are their ids."
+    )
+    url: str | None = Field(
+        default=None, description="URL of a store instead of a folder, such as s3://bucket/prefix; extra [fsspec]."
+    )
+    storage_options: dict[str, Any] = Field(
+        default={}, description="What fsspec is given with `url`; secrets from the environment, by {{ env.NAME }}."
     )
     pattern: list[str] | str = Field(default="*", description="Globs of the files to take, such as '*.md'.")
     exclude: list[str] | str = Field(default=[], description="Globs of the files and folders to leave out.")
@@ -40,12 +47,21 @@ class SourceSettings(BaseModel, Resolvable):
 
     @model_validator(mode="after")
     def _one_kind(self) -> SourceSettings:
-        if (not self.folder) == (not self.files):
-            raise ValueError("a source is either a folder or files")
+        if sum(map(bool, (self.folder, self.files, self.url))) != 1:
+            raise ValueError("a source is either a folder or files or a url")
         return self
 
-    def source(self, root: Path) -> FolderSource | FilesSource:
+    def source(self, root: Path) -> Source:
         """Relative paths are below `root`. Raises `QedgeError` 6005 or 6055."""
+        if self.url:
+            return FsspecSource(
+                self.url,
+                self.pattern,
+                exclude=self.exclude,
+                source_id=self.id,
+                include_hidden=self.include_hidden,
+                storage_options=self.storage_options,
+            )
         if not self.folder:
             return FilesSource(self.files, self.id or "files", root=root / (self.root or ""))
         return FolderSource(

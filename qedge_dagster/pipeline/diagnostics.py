@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from qedge_dagster.collection.chunk import VECTORS_OF_OTHERS
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.schema import SCHEMA_VERSION, read_spec
 from qedge_dagster.collection.writer import CollectionWriter
@@ -81,7 +82,8 @@ def count_documents(database: Database, state: StateStore, stages: Stages) -> di
         documents += count
         failed += count if status == "failed" else 0
         stale += count if with_chunks and status != "indexed" else 0
-        recipe_stale += count if status != "unsupported" and recipe_hash != current.get(extractor_id) else 0
+        if extractor_id != VECTORS_OF_OTHERS:  # no run would bring these up to date
+            recipe_stale += count if status != "unsupported" and recipe_hash != current.get(extractor_id) else 0
     unseen = sum(state.unseen(source_id) for source_id in state.source_ids())
     return {
         "documents": documents,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from operator import itemgetter
 
 from qedge_dagster.errors import QedgeError
 from qedge_dagster.sources.base import SourceItem, UnlistedPart, check_id
 from qedge_dagster.sources.files import file_item
 from qedge_dagster.sources.names import document_names, printable
-from qedge_dagster.sources.patterns import compile_patterns
+from qedge_dagster.sources.patterns import Selection
 
 __all__ = ["FolderSource"]
 
@@ -47,12 +46,7 @@ class FolderSource:
         if source_id is None:
             source_id = printable(os.path.realpath(given).replace(os.sep, "/"))
         self.source_id = check_id(source_id, "source id")
-        self._recursive = recursive
-        self._include_hidden = include_hidden
-        if not pattern:
-            raise QedgeError(6005, "a folder source needs at least one pattern")
-        self._selects = compile_patterns(pattern)
-        self._excludes = compile_patterns(exclude)
+        self._selection = Selection(pattern, exclude, recursive=recursive, include_hidden=include_hidden)
 
     def items(self) -> Iterator[SourceItem | UnlistedPart]:
         """Lists each folder when it is reached. A subfolder or entry that cannot be examined, say a dangling link, is
@@ -89,28 +83,17 @@ class FolderSource:
             raise QedgeError(6051, f"{printable(self.path)} was moved, deleted or unmounted while it was listed")
 
     def _listing(self, folder: str, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-        """The entries of one folder by id. The id of a folder ends in `/`, so that `a-b`, `a/x`, `a0` come in the order
-        of the whole ids."""
+        """The entries of one folder by id; that of a folder ends in `/`."""
         entries: list[os.DirEntry[str]] = []
         names: list[str] = []
         with os.scandir(folder) as found:
             for entry in found:
                 name = entry.name
-                if not self._include_hidden and (name[0] == "." or name.startswith("~$")):
+                if not self._selection.shows(name):
                     continue
                 is_folder = entry.is_dir(follow_symlinks=False)
-                if is_folder and not self._recursive:
+                if is_folder and not self._selection.recursive:
                     continue
                 entries.append(entry)
                 names.append(name + "/" if is_folder else name)
-        listed: list[tuple[str, os.DirEntry[str]]] = []
-        for name, entry in zip(document_names(names), entries, strict=True):
-            document_id = prefix + name
-            if name[-1] == "/":
-                wanted = not self._excludes(document_id[:-1])
-            else:
-                wanted = self._selects(document_id) and not self._excludes(document_id)
-            if wanted:
-                listed.append((document_id, entry))
-        listed.sort(key=itemgetter(0))
-        return iter(listed)
+        return iter(self._selection.select(prefix, document_names(names), entries))

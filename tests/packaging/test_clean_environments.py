@@ -14,7 +14,13 @@ from tests.packaging.conftest import ROOT
 pytestmark = pytest.mark.long
 
 #: The library that each extra brings.
-BRINGS = {"onnx": "onnxruntime", "pdf": "pdfminer", "docx": "docx2txt", "ui": "dagster_webserver"}
+BRINGS = {
+    "onnx": "onnxruntime",
+    "pdf": "pdfminer",
+    "docx": "docx2txt",
+    "ui": "dagster_webserver",
+    "llamaindex": "llama_index",
+}
 #: A document of the sample corpus that only this extra reads, and words of it.
 SAMPLES = {"pdf": ("wardens/rescue.pdf", "rescue sledge"), "docx": ("club/minutes.docx", "elected treasurer")}
 EXTRACT = """
@@ -23,6 +29,24 @@ from qedge_dagster.extractors import ExtractionContext, ExtractorRegistry, defau
 from qedge_dagster.sources import FolderSource
 (item,) = FolderSource(sys.argv[1], sys.argv[2]).items()
 print(ExtractorRegistry(default_extractors()).resolve(item).extract(item, ExtractionContext()).text)
+"""
+#: Without the extra `[onnx]`: chunks of a document from our reader, cut by whatever tokenizer.
+CUT = """
+import sys
+from pathlib import Path
+import qedge_dagster.embedding
+from qedge_dagster import CallableEmbedder, FolderSource, ModelProfile
+from qedge_dagster.bridges.llamaindex import QedgeNodeParser, QedgeReader
+from qedge_dagster.chunking.tokenizer import HuggingFaceTokenizer
+tokenizer = HuggingFaceTokenizer.from_file(Path(qedge_dagster.embedding.__file__).parent / "data" / "vocab.txt")
+parser = QedgeNodeParser(CallableEmbedder(len, ModelProfile("none", 3, 256), tokenizer))
+print(parser(QedgeReader(FolderSource(sys.argv[1], "water.md")).load_data())[0].ref_doc_id)
+"""
+LIST = """
+import fsspec
+from qedge_dagster import FsspecSource
+fsspec.filesystem("memory").pipe_file("/docs/a.md", b"# A")
+print(*(item.document_id for item in FsspecSource("memory://docs").items()))
 """
 EMBED_BY_DEFAULT = "from qedge_dagster.embedding import default_embedder as d; print(d().embed_query('boat').shape)"
 
@@ -76,6 +100,15 @@ def test_one_extra_alone(wheel: Path, tmp_path: Path, extra: str) -> None:
     assert ingest_first_document(python, tmp_path) == ""
     if extra == "onnx":
         assert run(python, "-c", EMBED_BY_DEFAULT, cwd=tmp_path) == "(384,)"
+    if extra == "llamaindex":
+        assert run(python, "-c", CUT, str(ROOT / "examples" / "docs" / "wardens"), cwd=tmp_path) == "water.md"
     if extra in SAMPLES:
         name, words = SAMPLES[extra]
         assert words in run(python, "-c", EXTRACT, str(ROOT / "examples" / "docs"), name, cwd=tmp_path)
+
+
+def test_fsspec_alone(wheel: Path, tmp_path: Path) -> None:
+    """A store is listed, with no library of another extra."""
+    python = make_environment(tmp_path / "venv", f"qedge-dagster[fsspec] @ {wheel.as_uri()}")
+    assert installed(python, tmp_path) == set()
+    assert run(python, "-c", LIST, cwd=tmp_path) == "a.md"

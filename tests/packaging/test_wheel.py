@@ -7,7 +7,7 @@ import hashlib
 import zipfile
 from pathlib import Path
 
-EXTRAS = {"all", "docx", "onnx", "pdf", "ui"}
+EXTRAS = {"all", "docx", "fsspec", "llamaindex", "onnx", "pdf", "ui"}
 
 
 def _read(wheel: Path, suffix: str) -> bytes:
