@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from qedge_dagster.artifacts.files import ArtifactFolder, discard
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.findings import Finding
+from qedge_dagster.collection.gathering import gather_vectors
 from qedge_dagster.collection.integrity import OnProgress, check_collection, check_pages, no_progress
 from qedge_dagster.collection.repair import mend_collection, rebuild_indexes
 from qedge_dagster.collection.schema import check_file, list_collections, read_spec
@@ -108,6 +109,8 @@ def mend(
                         break
                     done += patient.treat(after.left)
                     after = patient.look()
+                if after.healthy:
+                    done += patient.gather_vectors()
         except apsw.CorruptError as error:
             raise QedgeError(6204, f"{path} is damaged: {error}") from error
         except UnicodeDecodeError as error:
@@ -281,6 +284,11 @@ class _Patient:
         if "locks_stale" in kinds.get(None, set()):
             removed = sum(_remove_lock(path) for path in list(self._stale_locks()))
             yield f"{removed} lock files of sources that are gone were deleted"
+
+    def gather_vectors(self) -> Iterator[str]:
+        for name in self._names:
+            if moved := gather_vectors(self._database, name):
+                yield f"{name}: {moved} vectors were moved together, out of blocks that were nearly empty"
 
 
 def _idle(path: Path) -> bool:

@@ -16,6 +16,7 @@ from qedge_dagster.artifacts.sink import ArtifactSink
 from qedge_dagster.collection import Collection
 from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.faults import database_error
+from qedge_dagster.collection.gathering import gather_vectors
 from qedge_dagster.collection.schema import check_file, create, read_spec
 from qedge_dagster.collection.writer import CollectionWriter
 from qedge_dagster.embedding import default_embedder
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 __all__ = ["IngestionPipeline"]
+
+# At the end of each run; what is left is for the next one.
+_GATHERING_SECONDS = 5.0
 
 
 class IngestionPipeline:
@@ -183,13 +187,16 @@ class IngestionPipeline:
         with self._exclusive(source_id):
             result = _fold(self._new_run(self._state, source_id).prune(source, allow_empty=allow_empty))
             self._sweep_artifacts(source_id)
+            self._gather_vectors(self._state)
             return result
 
     def remove(self, source_id: str, document_ids: Iterable[str]) -> RunResult:
         """Remove documents by id, whatever the source holds; the next run brings back those it still does."""
         self._require_collection()
         with self._exclusive(source_id):
-            return _fold(self._new_run(self._state, source_id).remove(document_ids))
+            result = _fold(self._new_run(self._state, source_id).remove(document_ids))
+            self._gather_vectors(self._state)
+            return result
 
     def request_stop(self, reason: StopReason = "caller:stop") -> None:
         """End the active run as `suspended` at its next committed boundary."""
@@ -281,15 +288,23 @@ class IngestionPipeline:
     def _wind_down(self, state: StateStore) -> None:
         """At the end of a run; after one that was asked to stop, as far as that has time. What fails now has lost
         nothing: the next run does it."""
-        request, reason = self._stop.request, self._throttle.last_reason
+        reason = self._throttle.last_reason
         if reason is not None and reason != self._state.throttle_reason():
             with suppress(apsw.Error, QedgeError), self._database.atomic():
                 self._state.put_throttle_reason(reason)
+        self._gather_vectors(state)
+        request = self._stop.request
         if request is None:
             return
         with suppress(apsw.Error, QedgeError):
             writer = CollectionWriter(self._database, state.collection)
             wind_down(self._database, writer, self._state, self.options.stop, request.at)
+
+    def _gather_vectors(self, state: StateStore) -> None:
+        if self._database.spoiled:
+            return
+        with suppress(apsw.Error, QedgeError):
+            gather_vectors(self._database, state.collection, lambda: self._stop.request is not None, _GATHERING_SECONDS)
 
     def _sweep_artifacts(self, source_id: str) -> None:
         """Remove the files that a crash has left, of this source and of a rebuild that is over."""

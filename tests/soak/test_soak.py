@@ -162,7 +162,8 @@ class Soak:
             f"descriptors {reading.descriptors}, {self.ends}",
             flush=True,
         )
-        assert reading.database < 3 * _size(fresh) + 2**20
+        assert reading.database < 2 * _size(fresh) + 2**20
+        assert _blocks(self._database) <= _blocks(fresh) / 0.8 + 2
         assert reading.log < _LARGEST_LOG
 
     def _source(self) -> FolderSource:
@@ -181,6 +182,11 @@ def _resident() -> int:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
+
+
+def _blocks(path: Path) -> int:
+    with closing(Database(path, read_only=True)) as database:
+        return database.connection.execute("SELECT count(*) FROM chunks_vec_chunks").get
 
 
 def _soak(root: Path, *, size: int, cycles: int, every: int, seed: int = 1) -> Soak:
