@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from qedge_dagster.chunking.base import embed_text
 from qedge_dagster.chunking.tokenizer import Tokenizer
@@ -17,6 +18,7 @@ from qedge_dagster.collection.connection import Database
 from qedge_dagster.collection.schema import CollectionSpec, create
 from qedge_dagster.embedding.base import Embedder, EmbeddingBatch, model_identity
 from qedge_dagster.embedding.profiles import ModelProfile
+from qedge_dagster.errors import QedgeError
 from qedge_dagster.hashing import chunk_key, content_hash
 from qedge_dagster.state import DocumentRow, ModelRecord, StateStore
 
@@ -65,6 +67,17 @@ def row(text: str, document_id: str = "a.md", ordinal: int = 0, **columns: Any) 
         "created_utc": "2024-05-01T00:00:00Z",
         **columns,
     }
+
+
+#: A small collection: two documents, three chunks.
+ROWS = [row("roof leak", "a.md"), row("gutter", "a.md", 1), row("tile", "b.md")]
+
+
+def code_of(call: Callable[..., object], *args: object, **options: object) -> int:
+    """The code that the call fails with."""
+    with pytest.raises(QedgeError) as caught:
+        call(*args, **options)
+    return caught.value.code
 
 
 def insert(database: Database, name: str, rows: Iterable[dict[str, Any]], embedder: Embedder) -> None:

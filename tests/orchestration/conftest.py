@@ -10,6 +10,7 @@ import dagster as dg
 import pytest
 
 from qedge_dagster.orchestration import BudgetConfig
+from qedge_dagster.orchestration.event_log import BatchedEventLogStorage
 from tests.orchestration.support import BATCHED, Location
 
 
@@ -33,3 +34,10 @@ def instance(tmp_path: Path, empty_home: Path) -> Iterator[dg.DagsterInstance]:
 @pytest.fixture
 def location(tmp_path: Path, instance: dg.DagsterInstance) -> Location:
     return Location(tmp_path, instance, BudgetConfig())
+
+
+@pytest.fixture
+def storage(instance: dg.DagsterInstance) -> BatchedEventLogStorage:
+    found = instance.event_log_storage
+    assert isinstance(found, BatchedEventLogStorage)
+    return found
