@@ -5,8 +5,9 @@ Names are loaded on first use: `import qedge_dagster` itself imports no other li
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from qedge_dagster.lazy import names_of
 
 if TYPE_CHECKING:
     from qedge_dagster.chunking.base import ChunkingOptions
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOME = {
+_HOMES = {
     "CallableEmbedder": "embedding",
     "ChunkingOptions": "chunking.base",
     "Collection": "collection",
@@ -80,10 +81,4 @@ __all__ = [
     "media_type_for",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_of(__name__, _HOMES)

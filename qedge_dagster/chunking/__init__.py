@@ -5,8 +5,9 @@ Names are loaded on first use: to embed a question takes the tokenizer alone.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from qedge_dagster.lazy import names_of
 
 if TYPE_CHECKING:
     from qedge_dagster.chunking.base import ChunkBudget, ChunkDraft, Chunker, ChunkingOptions
@@ -23,7 +24,7 @@ __all__ = [
     "make_chunker",
 ]
 
-_HOME = {
+_HOMES = {
     "ChunkBudget": "base",
     "ChunkDraft": "base",
     "Chunker": "base",
@@ -33,8 +34,4 @@ _HOME = {
     "make_chunker": "chunkers",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = names_of(__name__, _HOMES)

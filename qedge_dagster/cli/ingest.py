@@ -13,7 +13,7 @@ from qedge_dagster.cli.formats import extraction_arguments, format_options
 from qedge_dagster.cli.home import dagster_home
 from qedge_dagster.cli.opening import PROFILE_ALONE, existing_artifacts, open_pipeline
 from qedge_dagster.cli.options import chunking_options, common, group, model_options, read_chunking
-from qedge_dagster.cli.sourcing import GIVEN_PATH, files_source, folder_source, source_options, store_source
+from qedge_dagster.cli.sourcing import GIVEN_PATH, files_source, source_options, tree_source
 from qedge_dagster.errors import QedgeError
 
 if TYPE_CHECKING:
@@ -216,23 +216,19 @@ def _run_dagster(database: Path, collection: str, quiet: bool, values: Mapping[s
 
 
 def _source(database: Path, values: Mapping[str, Any]) -> Source:
-    selection = ("patterns", "exclude", "include_hidden")
+    selection = {name: values[name] for name in ("patterns", "exclude", "include_hidden")}
     given: list[Path | str] = list(values["paths"])
     paths = [path for path in given if isinstance(path, Path)]
-    if len(paths) < len(given):
-        if len(given) > 1:
-            raise click.UsageError(f"give one URL alone, not {len(given)} paths")
-        return store_source(str(given[0]), source_id=values["source_id"], **{name: values[name] for name in selection})
+    if len(paths) < len(given) > 1:
+        raise click.UsageError(f"give one URL alone, not {len(given)} paths")
     if len(paths) == 1 and not paths[0].exists() and not database.exists():  # a run of nothing would leave a database
         raise QedgeError(6051, f"there is no file or folder {paths[0]}")
     folders = [path for path in paths if path.is_dir()]
     if len(paths) > 1 and folders:
         raise click.UsageError(f"give one folder or several files, not {len(paths)} paths with {folders[0]} among them")
-    if folders or not paths[0].exists():
-        return folder_source(
-            paths[0], database, source_id=values["source_id"], **{name: values[name] for name in selection}
-        )
-    if any(values[name] for name in selection):
+    if folders or not paths or not paths[0].exists():
+        return tree_source(given[0], database, source_id=values["source_id"], **selection)
+    if any(selection.values()):
         raise click.UsageError("--pattern, --exclude and --hidden select from a folder, not from files given by name")
     return files_source(paths, values["source_id"])
 

@@ -8,7 +8,7 @@ import click
 
 from qedge_dagster.cli.opening import open_existing_pipeline
 from qedge_dagster.cli.options import common
-from qedge_dagster.cli.sourcing import GIVEN_PATH, folder_source, source_options, store_source
+from qedge_dagster.cli.sourcing import GIVEN_PATH, source_options, tree_source
 
 _EPILOG = """\b
 Examples:
@@ -48,14 +48,9 @@ def command(
 
     if isinstance(path, Path) and path.is_file():
         raise click.UsageError("prune takes a folder; use `qedge remove` for single documents")
-    if isinstance(path, str):
-        source = store_source(
-            path, patterns=patterns, exclude=exclude, source_id=source_id, include_hidden=include_hidden
-        )
-    else:
-        source = folder_source(
-            path, database, patterns=patterns, exclude=exclude, source_id=source_id, include_hidden=include_hidden
-        )
+    source = tree_source(
+        path, database, patterns=patterns, exclude=exclude, source_id=source_id, include_hidden=include_hidden
+    )
     with open_existing_pipeline(database, collection) as pipeline, cancel_on_signals(pipeline.cancel):
         result = pipeline.prune(source, allow_empty=allow_empty)
     ctx.exit(show_result(result, as_json=as_json))

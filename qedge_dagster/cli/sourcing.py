@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from qedge_dagster.sources import FilesSource, FolderSource
     from qedge_dagster.sources.fsspec import FsspecSource
 
-__all__ = ["GIVEN_PATH", "excluded", "files_source", "folder_source", "source_options", "store_source"]
+__all__ = ["GIVEN_PATH", "excluded", "files_source", "source_options", "tree_source"]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*://")
 
@@ -61,40 +61,37 @@ source_options = group(
 )
 
 
-def folder_source(
-    path: Path,
+def tree_source(
+    place: Path | str,
     database: Path,
     *,
     patterns: Sequence[str],
     exclude: Sequence[str],
     source_id: str | None,
     include_hidden: bool,
-) -> FolderSource:
+) -> FolderSource | FsspecSource:
+    """A folder, or a store by its URL. Raises `QedgeError` 6005 for a URL with a login or a query: what was ingested is
+    kept in the Dagster home."""
+    if isinstance(place, str):
+        from qedge_dagster.sources.fsspec import FsspecSource, public_url
+
+        location, _ = public_url(place)
+        if location.rstrip("/") != place.rstrip("/"):
+            raise QedgeError(
+                6005,
+                f"{location}: a URL on the command line must hold no login and no query",
+                remedy="let fsspec read credentials from the environment or its own configuration",
+            )
+        return FsspecSource(place, patterns or "*", exclude=exclude, source_id=source_id, include_hidden=include_hidden)
     from qedge_dagster.sources import FolderSource
 
     return FolderSource(
-        path,
+        place,
         patterns or "*",
-        exclude=excluded(path, database, exclude),
+        exclude=excluded(place, database, exclude),
         source_id=source_id,
         include_hidden=include_hidden,
     )
-
-
-def store_source(
-    url: str, *, patterns: Sequence[str], exclude: Sequence[str], source_id: str | None, include_hidden: bool
-) -> FsspecSource:
-    """Raises `QedgeError` 6005 for a URL with a login or a query: what was ingested is kept in the Dagster home."""
-    from qedge_dagster.sources.fsspec import FsspecSource, public_url
-
-    location, _ = public_url(url)
-    if location.rstrip("/") != url.rstrip("/"):
-        raise QedgeError(
-            6005,
-            f"{location}: a URL on the command line must hold no login and no query",
-            remedy="let fsspec read credentials from the environment or its own configuration",
-        )
-    return FsspecSource(url, patterns or "*", exclude=exclude, source_id=source_id, include_hidden=include_hidden)
 
 
 def excluded(path: Path, database: Path, exclude: Sequence[str]) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from qedge_dagster.lazy import names_of
 
 if TYPE_CHECKING:
     from qedge_dagster.collection.chunk import StoredChunk
@@ -22,11 +24,5 @@ _HOMES = {
     "StoredChunk": "chunk",
 }
 
-
-def __getattr__(name: str) -> Any:
-    # Late, because the modules of this package and `state` import one another.
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+# Late also because the modules of this package and `state` import one another.
+__getattr__ = names_of(__name__, _HOMES)

@@ -34,7 +34,7 @@ ORDER = "source_id, document_id, ordinal, key"
 
 #: Stands for the extractor in rows whose vectors another library brought: it may have embedded more than their text, so
 #: they are never taken for the vector of a text. No run reads their documents, which have no hash.
-VECTORS_OF_OTHERS = "llamaindex"
+VECTORS_OF_OTHERS = "bridge"
 
 # As the chunker joins them; not imported, since reading needs nothing else of chunking, and its libraries load slowly.
 _BREADCRUMB_SEPARATOR = " \u203a "

@@ -5,11 +5,11 @@ The embedders are loaded on first use, so that importing this package imports no
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from qedge_dagster.embedding.base import Embedder, EmbeddingBatch, model_identity
 from qedge_dagster.embedding.profiles import DEFAULT_PROFILE, PROFILES, ModelProfile
+from qedge_dagster.lazy import names_of
 
 if TYPE_CHECKING:
     from qedge_dagster.embedding.byo import CallableEmbedder
@@ -27,7 +27,7 @@ __all__ = [
     "model_identity",
 ]
 
-_HOME = {"CallableEmbedder": "byo", "OnnxEmbedder": "onnx"}
+_HOMES = {"CallableEmbedder": "byo", "OnnxEmbedder": "onnx"}
 
 
 def default_embedder() -> OnnxEmbedder:
@@ -37,7 +37,4 @@ def default_embedder() -> OnnxEmbedder:
     return OnnxEmbedder.default()
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = names_of(__name__, _HOMES)

@@ -6,11 +6,11 @@ The extractors are loaded on first use: the process that extracts (`worker`) doe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from qedge_dagster.extractors.base import ExtractionContext, Extractor, ExtractorRegistry, fingerprint
+from qedge_dagster.lazy import names_of
 
 if TYPE_CHECKING:
     from qedge_dagster.extractors.docx import DocxExtractor
@@ -30,7 +30,7 @@ __all__ = [
     "fingerprint",
 ]
 
-_HOME = {"DocxExtractor": "docx", "MarkdownExtractor": "markdown", "PdfExtractor": "pdf", "TextExtractor": "text"}
+_HOMES = {"DocxExtractor": "docx", "MarkdownExtractor": "markdown", "PdfExtractor": "pdf", "TextExtractor": "text"}
 
 
 def default_extractors(
@@ -60,7 +60,4 @@ def default_extractors(
     return tuple(extractors)
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = names_of(__name__, _HOMES)

@@ -2,13 +2,14 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from qedge_dagster.orchestration import BudgetConfig
+from qedge_dagster.pipeline import IngestionPipeline, RunOptions
 from tests.orchestration.support import CountingResource, Location
 from tests.pipeline.support import CountingEmbedder, write
 
@@ -32,6 +33,16 @@ def handlers() -> Iterator[None]:
     signal.signal(signal.SIGTERM, before[0])
     signal.signal(signal.SIGINT, before[1])
     assert after[1] == before[1]
+
+
+def stop_before(location: Location) -> Callable[[CountingResource], CountingEmbedder]:
+    """An embedder that is given together with a SIGTERM, before the engine is open."""
+
+    def embedder(_: CountingResource) -> CountingEmbedder:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return location.embedder
+
+    return embedder
 
 
 def test_a_spent_budget_cancels_and_the_next_run_goes_on(tmp_path: Path, instance: dg.DagsterInstance) -> None:
@@ -90,12 +101,7 @@ def test_a_signal_while_an_event_is_written(
 def test_a_signal_while_the_model_is_loaded(location: Location, monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal before the engine is open is no failure either: nothing is done, and the run is CANCELED."""
     write(location.folder, FILES)
-
-    def embedder(_: CountingResource) -> CountingEmbedder:
-        os.kill(os.getpid(), signal.SIGTERM)
-        return location.embedder
-
-    monkeypatch.setattr(CountingResource, "embedder", embedder)
+    monkeypatch.setattr(CountingResource, "embedder", stop_before(location))
     found, tags = status(location, run := location.run())
     assert (found, tags["qedge/outcome"]) == (dg.DagsterRunStatus.CANCELED, "cancelled")
     assert location.events(run.run_id) == []
@@ -104,18 +110,11 @@ def test_a_signal_while_the_model_is_loaded(location: Location, monkeypatch: pyt
 @pytest.mark.usefixtures("handlers")
 def test_a_signal_while_it_waits_for_the_lock(location: Location, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that is still to have its turn is CANCELED, not failed for the lock."""
-    from qedge_dagster.pipeline import IngestionPipeline, RunOptions
-
     write(location.folder, FILES)
-
-    def embedder(_: CountingResource) -> CountingEmbedder:
-        os.kill(os.getpid(), signal.SIGTERM)
-        return location.embedder
-
     with IngestionPipeline.open(location.database, collection="notes", embedder=CountingEmbedder()) as pipeline:
         events = pipeline.events(location.target.source, RunOptions())
         next(events)
-        monkeypatch.setattr(CountingResource, "embedder", embedder)
+        monkeypatch.setattr(CountingResource, "embedder", stop_before(location))
         found, tags = status(location, location.run())
         events.close()
     assert (found, tags["qedge/outcome"]) == (dg.DagsterRunStatus.CANCELED, "cancelled")
@@ -137,8 +136,6 @@ def test_a_lasting_fault_of_the_embedder(location: Location) -> None:
 
 def test_a_busy_lock_fails_with_its_code(location: Location) -> None:
     """A run that cannot get the lock in time is a failure which names 6008 and the active run."""
-    from qedge_dagster.pipeline import IngestionPipeline, RunOptions
-
     write(location.folder, {"a.txt": "alpha"})
     with IngestionPipeline.open(location.database, collection="notes", embedder=CountingEmbedder()) as pipeline:
         events = pipeline.events(location.target.source, RunOptions())

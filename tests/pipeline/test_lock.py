@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from qedge_dagster import Collection, FolderSource, QedgeError, RunOptions
 from qedge_dagster.pipeline import IngestionPipeline
-from qedge_dagster.pipeline.events import RunFinished, RunStarted
+from qedge_dagster.pipeline.events import Event, RunFinished, RunStarted
 from tests.pipeline.support import CountingEmbedder, ingest, prose, write
 
 
@@ -19,9 +21,11 @@ def docs(tmp_path: Path) -> Path:
     return write(tmp_path / "docs", {f"{number}.txt": "\n\n".join(prose(number, 8)) for number in range(6)})
 
 
-def test_a_second_run_in_the_process_is_refused(docs: Path, tmp_path: Path) -> None:
-    """6008 names the active run; when that ends, the next may start."""
-    db = tmp_path / "index.db"
+@contextmanager
+def one_running(
+    docs: Path, db: Path
+) -> Generator[tuple[Generator[Event, None, None], RunStarted, IngestionPipeline], None, None]:
+    """A run that has started, and a pipeline beside it."""
     with (
         IngestionPipeline.open(db, embedder=CountingEmbedder()) as first,
         IngestionPipeline.open(db, embedder=CountingEmbedder()) as second,
@@ -29,6 +33,12 @@ def test_a_second_run_in_the_process_is_refused(docs: Path, tmp_path: Path) -> N
         events = first.events(FolderSource(docs), RunOptions())
         started = next(events)
         assert isinstance(started, RunStarted)
+        yield events, started, second
+
+
+def test_a_second_run_in_the_process_is_refused(docs: Path, tmp_path: Path) -> None:
+    """6008 names the active run; when that ends, the next may start."""
+    with one_running(docs, tmp_path / "index.db") as (events, started, second):
         with pytest.raises(QedgeError) as error:
             second.run(FolderSource(docs))
         assert error.value.code == 6008
@@ -40,14 +50,7 @@ def test_a_second_run_in_the_process_is_refused(docs: Path, tmp_path: Path) -> N
 
 def test_a_stop_while_it_waits(docs: Path, tmp_path: Path) -> None:
     """A run that is stopped before its turn ends as cancelled; it is not on record, and the next one is not stopped."""
-    db = tmp_path / "index.db"
-    with (
-        IngestionPipeline.open(db, embedder=CountingEmbedder()) as first,
-        IngestionPipeline.open(db, embedder=CountingEmbedder()) as second,
-    ):
-        events = first.events(FolderSource(docs), RunOptions())
-        started = next(events)
-        assert isinstance(started, RunStarted)
+    with one_running(docs, tmp_path / "index.db") as (events, started, second):
         second.cancel()
         (only,) = second.events(FolderSource(docs), RunOptions(), lock_wait=3600)
         assert isinstance(only, RunFinished)

@@ -2,118 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import os
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import fsspec
 import pytest
-from click.testing import CliRunner
 from fsspec.implementations.memory import MemoryFileSystem
-from moto.server import ThreadedMotoServer
 
-from qedge_dagster import FolderSource, FsspecSource, IngestionPipeline, RunOptions
-from qedge_dagster.cli import main
+from qedge_dagster import FolderSource, FsspecSource
 from qedge_dagster.errors import QedgeError
-from qedge_dagster.orchestration.settings import SourceSettings
-from qedge_dagster.sources import Source, SourceItem, UnlistedPart
-from qedge_dagster.sources.fsspec import public_url
-from tests.pipeline.support import CountingEmbedder, contents, write
-
-TREE: dict[str, str | bytes] = {
-    "a-b.txt": "Between.\n",
-    "a/one.md": "# One\n\nThe first.\n",
-    "a/deep/two.md": "# Two\n\nThe second.\n",
-    "a0.txt": "After the folder.\n",
-    "drafts/three.md": "# Three\n\nNot finished.\n",
-    "empty.txt": "",
-    ".hidden/four.md": "# Four\n\nHidden.\n",
-    "~$lock.docx": "owner",
-    "Żółć.txt": "Composed.\n",
-}
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[dict[str, Any]]:
-    """Storage options of an S3 server in this process."""
-    logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        yield {"endpoint_url": f"http://{host}:{port}", "key": "an-access-key", "secret": "a-secret-word"}
-    finally:
-        server.stop()
-
-
-class Store:
-    """A tree in some store, and the source over it."""
-
-    def __init__(self, url: str, options: dict[str, Any]) -> None:
-        self.url = url
-        self.options = options
-        self.filesystem, self.root = fsspec.core.url_to_fs(url, **options)
-
-    def put(self, files: dict[str, str | bytes]) -> None:
-        for name, content in files.items():
-            content = content if isinstance(content, bytes) else content.encode()
-            self.filesystem.pipe_file(f"{self.root}/{name}", content)
-
-    def remove(self, name: str) -> None:
-        self.filesystem.rm(f"{self.root}/{name}")
-
-    def source(self, **arguments: Any) -> FsspecSource:
-        arguments.setdefault("source_id", "tree")
-        return FsspecSource(self.url, storage_options=self.options, **arguments)
-
-
-@pytest.fixture(params=["memory", "s3", "file"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """An empty place in each of three stores."""
-    name = uuid4().hex
-    if request.param == "memory":
-        return Store(f"memory://{name}", {})
-    if request.param == "file":
-        (tmp_path / name).mkdir()
-        return Store((tmp_path / name).as_uri(), {"auto_mkdir": True})
-    options = request.getfixturevalue("s3")
-    made = Store(f"s3://{name}/some/prefix", options)
-    made.filesystem.mkdir(name)
-    return made
-
-
-def make_zip(path: Path, files: dict[str, str | bytes]) -> str:
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return f"zip://::{path}"
-
-
-def ids(source: Source) -> list[str]:
-    return [item.document_id for item in source.items() if isinstance(item, SourceItem)]
-
-
-def facts(source: Source) -> list[tuple[str, str, int | None, bytes]]:
-    found: list[tuple[str, str, int | None, bytes]] = []
-    for item in source.items():
-        assert isinstance(item, SourceItem)
-        for _ in range(2):
-            with item.open() as stream:
-                content = stream.read()
-        found.append((item.document_id, item.media_type, item.size_bytes, content))
-    return found
-
-
-def run(database: Path, source: Source, **options: Any) -> Any:
-    embedder = CountingEmbedder()
-    with IngestionPipeline.open(database, embedder=embedder) as pipeline:
-        return pipeline.run(source, options=RunOptions(**options))
-
+from qedge_dagster.sources import SourceItem, UnlistedPart
+from tests.pipeline.support import contents, write
+from tests.sources.stores import TREE, Store, facts, ids, make_zip, run
 
 SELECTIONS: list[dict[str, Any]] = [
     {},
@@ -340,56 +242,6 @@ def test_links(tmp_path: Path) -> None:
     assert [item.location for item in found if isinstance(item, UnlistedPart)] == ["gone.txt"]
 
 
-@pytest.mark.parametrize(
-    ("url", "public", "is_whole"),
-    [
-        ("s3://bucket/a/prefix/", "s3://bucket/a/prefix", True),
-        ("memory://", "memory://", True),
-        ("sftp://alice:secret@host:2022/docs", "sftp://host:2022/docs", True),
-        ("abfs://container@account.net/docs", "abfs://container@account.net/docs", True),
-        ("abfs://name:secret@account.net/docs", "abfs://account.net/docs", False),
-        ("s3://key:sec/ret@bucket/docs", "s3://", False),
-        ("https://host/docs?sig=secret", "https://host/docs", False),
-        ("github://owner:repository@main/docs", "github://main/docs", False),
-        ("zip://docs::s3://key:secret@bucket/a.zip", "zip://docs::s3://bucket/a.zip", False),
-        ("zip://::/data/a.zip", "zip://::/data/a.zip", True),
-    ],
-)
-def test_what_is_shown_of_a_url(url: str, public: str, is_whole: bool) -> None:
-    """Logins and queries are left out, and it is known whether the rest names one place."""
-    assert public_url(url) == (public, is_whole)
-
-
-def test_no_secret_is_stored(tmp_path: Path, s3: dict[str, Any]) -> None:
-    """Keys in the options and in the URL are in no file that a run leaves."""
-    store = Store(f"s3://{uuid4().hex}/docs", s3)
-    store.filesystem.mkdir(store.root.partition("/")[0])
-    store.put(TREE)
-    source = FsspecSource(store.url, storage_options=s3)
-    assert source.source_id == store.url
-    assert run(tmp_path / "notes.db", source).documents_indexed == 7
-    for path in tmp_path.iterdir():
-        assert s3["secret"].encode() not in path.read_bytes()
-        assert s3["key"].encode() not in path.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("url", "words"),
-    [
-        ("docs", "is no URL"),
-        ("nosuch://docs", "knows no such protocol"),
-        ("oss://bucket/docs", "library of this protocol is missing"),
-        ("https://host/docs?sig=secret", "give a source_id"),
-    ],
-)
-def test_refused_when_made(url: str, words: str) -> None:
-    """What is wrong with the URL is said at once, without what may be secret in it."""
-    with pytest.raises(QedgeError, match=words) as caught:
-        FsspecSource(url)
-    assert caught.value.code == 6005
-    assert "secret" not in str(caught.value)
-
-
 def test_nothing_is_removed_by_a_store_that_shows_nothing(tmp_path: Path) -> None:
     """A root that lists empty is not taken for one that was emptied."""
     url = f"memory://{uuid4().hex}"
@@ -404,46 +256,3 @@ def test_nothing_is_removed_by_a_store_that_shows_nothing(tmp_path: Path) -> Non
     result = run(database, store.source())
     assert (result.outcome, result.documents_removed) == ("completed", 0)
     assert run(database, store.source(), allow_empty=True).documents_removed == 7
-
-
-@pytest.mark.parametrize("engine", [["--no-dagster"], []], ids=["engine", "dagster"])
-def test_from_the_command_line(
-    engine: list[str], tmp_path: Path, s3: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`qedge ingest s3://…` and `qedge prune` take a store as they take a folder, with credentials from fsspec's own
-    configuration; a URL that holds any is refused, and none is kept."""
-    monkeypatch.setitem(fsspec.config.conf, "s3", s3)
-    monkeypatch.chdir(tmp_path)
-    store = Store(f"s3://{uuid4().hex}/docs", s3)
-    store.filesystem.mkdir(store.root.partition("/")[0])
-    store.put(TREE)
-
-    def qedge(*arguments: str) -> Any:
-        done = CliRunner().invoke(main, [*arguments, "--db", "notes.db", "--json"])
-        assert done.exit_code == 0, done.output
-        return json.loads(done.stdout)
-
-    ingest = ("ingest", store.url, "--pattern", "*.md", "--exclude", "drafts", *engine)
-    assert qedge(*ingest)["documents_indexed"] == 2
-    store.remove("a/one.md")
-    assert qedge("prune", store.url, "--pattern", "*.md")["documents_removed"] == 1
-    again = qedge(*ingest)
-    assert (again["source_id"], again["documents_skipped"], again["embed_calls"]) == (store.url, 1, 0)
-    for path in tmp_path.rglob("*"):
-        assert path.is_dir() or s3["secret"].encode() not in path.read_bytes()
-    for url in ("s3://key:word@bucket/docs", "https://host/docs?sig=word"):
-        refused = CliRunner().invoke(main, ["ingest", url, "--db", "other.db"])
-        assert refused.exit_code == 2
-        assert "6005" in refused.stderr
-        assert "word@" not in refused.output
-    assert CliRunner().invoke(main, ["ingest", store.url, "docs"]).exit_code == 2
-
-
-def test_in_a_component(s3: dict[str, Any]) -> None:
-    """The settings of a Dagster component take a URL with its options, and no folder beside it."""
-    settings = SourceSettings(url="s3://bucket/docs", storage_options=s3, pattern="*.md", id="docs")
-    source = settings.source(Path("/"))
-    assert isinstance(source, FsspecSource)
-    assert (source.source_id, source.location) == ("docs", "s3://bucket/docs")
-    with pytest.raises(ValueError, match="either"):
-        SourceSettings(url="s3://bucket/docs", folder="docs")

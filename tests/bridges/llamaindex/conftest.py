@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from qedge_dagster.bridges.llamaindex import QedgeVectorStore
+from tests.bridges.llamaindex.support import NODES
 
 
 @pytest.fixture(autouse=True)
@@ -18,3 +22,16 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         real(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", connect)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "notes.db"
+
+
+@pytest.fixture
+def store(path: Path) -> QedgeVectorStore:
+    """Four nodes of three documents, one of which is of no document."""
+    made = QedgeVectorStore(path, "axes")
+    assert made.add(NODES) == ["boat", "cart", "club", "lone"]
+    return made

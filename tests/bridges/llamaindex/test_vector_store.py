@@ -8,14 +8,10 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
-from llama_index.core.schema import Document, IndexNode, NodeRelationship, RelatedNodeInfo, TextNode
-from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.schema import IndexNode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import (
     FilterCondition,
@@ -26,13 +22,10 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryMode,
 )
 
-from qedge_dagster import Collection, Filter, FolderSource, OnnxEmbedder
+from qedge_dagster import Collection, Filter, FolderSource
 from qedge_dagster import IngestionPipeline as Pipeline
 from qedge_dagster.bridges.llamaindex import (
     QedgeEmbedding,
-    QedgeNodeParser,
-    QedgeReader,
-    QedgeRetriever,
     QedgeVectorStore,
 )
 from qedge_dagster.cli import main
@@ -40,49 +33,8 @@ from qedge_dagster.errors import QedgeError
 from qedge_dagster.pipeline.doctor import examine
 from qedge_dagster.pipeline.lock import run_lock
 from qedge_dagster.state import StateStore
-from tests.packaging.conftest import ROOT
+from tests.bridges.llamaindex.support import AXES, NODES, ids, node, query, where
 from tests.pipeline.support import CountingEmbedder, check_integrity, contents, write
-
-AXES = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0])
-
-
-def node(node_id: str, text: str, vector: list[float] | None, document: str | None = None, **metadata: Any) -> TextNode:
-    relationships = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document)} if document else {}
-    return TextNode(id_=node_id, text=text, embedding=vector, metadata=metadata, relationships=relationships)
-
-
-NODES = [
-    node("boat", "The ferry leaves at six.", AXES[0], "trips", author="Ann", year=2021, tags=["water", "time"]),
-    node("cart", "A mule carries the mail.", AXES[1], "trips", author="Bob", year=2023, tags=["land"]),
-    node("club", "The clubhouse opens at nine.", AXES[2], "hours", author="Ann", year=2024),
-    node("lone", "Nobody knows where this is from.", [0.5, 0.5, 0.1]),
-]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "notes.db"
-
-
-@pytest.fixture
-def store(path: Path) -> QedgeVectorStore:
-    """Four nodes of three documents, one of which is of no document."""
-    made = QedgeVectorStore(path, "axes")
-    assert made.add(NODES) == ["boat", "cart", "club", "lone"]
-    return made
-
-
-def query(store: QedgeVectorStore, vector: list[float] | None = AXES[0], **fields: Any) -> list[str]:
-    fields.setdefault("similarity_top_k", 10)
-    return store.query(VectorStoreQuery(query_embedding=vector, **fields)).ids or []
-
-
-def ids(store: QedgeVectorStore, *arguments: Any, **named: Any) -> list[str]:
-    return sorted(each.node_id for each in store.get_nodes(*arguments, **named))
-
-
-def where(key: str, operator: FilterOperator, value: Any) -> MetadataFilters:
-    return MetadataFilters(filters=[MetadataFilter(key=key, operator=operator, value=value)])
 
 
 def test_nodes_come_back_as_they_were(path: Path) -> None:
@@ -375,96 +327,6 @@ def test_async_forms(store: QedgeVectorStore) -> None:
         assert await store.aget_nodes() == []
 
     asyncio.run(all_of_them())
-
-
-def test_their_pipeline_over_ours(tmp_path: Path, path: Path) -> None:
-    """LlamaIndex's `IngestionPipeline` of our reader, node parser and vector store: what is retrieved is what was
-    written, its document store upserts, and the rows are those of our own pipeline but for where they are from."""
-    embedder = CountingEmbedder()
-    samples = FolderSource(ROOT / "examples" / "docs", source_id="samples")
-    store = QedgeVectorStore(path, QedgeEmbedding(embedder))
-    theirs = IngestionPipeline(
-        transformations=[QedgeNodeParser(embedder), QedgeEmbedding(embedder)],
-        vector_store=store,
-        docstore=SimpleDocumentStore(),
-        docstore_strategy=DocstoreStrategy.UPSERTS,
-    )
-    documents = QedgeReader(samples).load_data()
-    nodes = theirs.run(documents=documents)
-    assert theirs.run(documents=documents) == []
-    index = VectorStoreIndex.from_vector_store(store, embed_model=QedgeEmbedding(embedder))
-    for wanted in nodes[::9]:
-        (best,) = index.as_retriever(similarity_top_k=1).retrieve(wanted.get_content("embed"))  # type: ignore[arg-type]
-        assert best.node.get_content() == wanted.get_content()
-        assert best.node.metadata == wanted.metadata
-    with Pipeline.open(tmp_path / "ours.db", embedder=embedder) as pipeline:
-        pipeline.run(samples)
-    rows, ours = contents(path)[0], contents(tmp_path / "ours.db")[0]
-    text_columns = slice(2, 12)  # document_id to block_kind
-    assert sorted(row[text_columns] for row in rows) == sorted(row[text_columns] for row in ours)
-    assert {(row[6], row[14]) for row in rows} == {(row[6], row[14]) for row in ours}  # content hash and vector
-    check_integrity(path)
-
-    changed = Document(id_=documents[0].id_, text="# Changed\n\nAltogether.")
-    assert len(theirs.run(documents=[changed])) == 1
-    (left,) = store.get_nodes(filters=where("doc_id", FilterOperator.EQ, changed.id_))
-    assert left.get_content() == changed.text
-
-
-def test_their_index_over_ours(path: Path) -> None:
-    """`VectorStoreIndex` inserts, deletes and retrieves through the store, also in hybrid mode."""
-    embedder = CountingEmbedder()
-    store = QedgeVectorStore(path, QedgeEmbedding(embedder))
-    documents = [Document(id_=name, text=f"All about {name}.", metadata={"kind": name}) for name in ("boats", "carts")]
-    index = VectorStoreIndex.from_documents(
-        documents,
-        storage_context=StorageContext.from_defaults(vector_store=store),
-        embed_model=QedgeEmbedding(embedder),
-        transformations=[QedgeNodeParser(embedder)],
-    )
-    hybrid = index.as_retriever(vector_store_query_mode="hybrid", similarity_top_k=2)
-    assert hybrid.retrieve("carts")[0].node.ref_doc_id == "carts"
-    index.insert(Document(id_="mules", text="All about mules."))
-    index.delete_ref_doc("boats")
-    assert sorted(each.ref_doc_id or "" for each in store.get_nodes()) == ["carts", "mules"]
-
-
-def test_retriever(tmp_path: Path, path: Path) -> None:
-    """Over what a pipeline ingested, with our own filters: by vector, by words and by both; the async form too."""
-    embedder = CountingEmbedder()
-    folder = write(tmp_path / "docs", {"a.md": "# Boats\n\nThe ferry leaves at six.\n", "b.txt": "Use two lines.\n"})
-    with Pipeline.open(path, embedder=embedder) as pipeline:
-        pipeline.run(FolderSource(folder, source_id="docs"))
-        for mode in ("hybrid", "vector", "keyword"):
-            retriever = QedgeRetriever(pipeline.collection, top=1, mode=mode)
-            (found,) = retriever.retrieve("Boats\n\nThe ferry leaves at six.")
-            assert found.node.ref_doc_id == "a.md"
-            assert found.node.get_content("embed") == "Boats\n\nThe ferry leaves at six."  # type: ignore[arg-type]
-            (hit,) = pipeline.collection.keyword_search("ferry")
-            assert found.node.node_id == hit.chunk.key
-        filtered = QedgeRetriever(pipeline.collection, filter=Filter.parse("document_id=b.txt"))
-        assert [each.node.ref_doc_id for each in asyncio.run(filtered.aretrieve("ferry"))] == ["b.txt"]
-        with pytest.raises(QedgeError, match="6005"):
-            QedgeRetriever(pipeline.collection, mode="mmr")  # type: ignore[arg-type]
-
-
-def test_with_the_default_model(path: Path) -> None:
-    """The ONNX model, adapted: a question in other words finds its passage, and our own search agrees."""
-    embedder = OnnxEmbedder.default()
-    store = QedgeVectorStore(path, QedgeEmbedding(embedder))
-    documents = QedgeReader(
-        FolderSource(ROOT / "examples" / "docs" / "wardens", "*.md", source_id="samples")
-    ).load_data()
-    IngestionPipeline(transformations=[QedgeNodeParser(), QedgeEmbedding()], vector_store=store).run(
-        documents=documents
-    )
-    index = VectorStoreIndex.from_vector_store(store, embed_model=QedgeEmbedding(embedder))
-    question = "How often is the sand filter changed?"
-    (best,) = index.as_retriever(similarity_top_k=1).retrieve(question)
-    assert best.node.ref_doc_id == "water.md"
-    with Collection.open(path, embedder=embedder) as collection:
-        (hit,) = collection.search(question, top=1)
-        assert (hit.chunk.text, hit.score) == (best.node.get_content(), pytest.approx(best.score))
 
 
 def test_what_json_does_not_hold(path: Path) -> None:
