@@ -53,7 +53,7 @@ COMPARED: dict[str, tuple[str, Callable[[ExtractedDocument], int], Callable[[Pat
 
 def measure(scale: Scale) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as folder:
-        write_documents(Path(folder))
+        write_documents(Path(folder), pages=100)
         extractors = {extractor.id: extractor for extractor in default_extractors()}
         for name in COMPARED:
             yield compare(extractors[name], Path(folder), scale.rounds)
@@ -79,18 +79,18 @@ def _extract(extractor: Extractor, path: Path) -> ExtractedDocument:
     return extractor.extract(item, ExtractionContext())
 
 
-def write_documents(folder: Path) -> None:
-    """Both formats, each some hundred pages in a few files."""
-    write_long_pdf(folder / "lines.pdf", 100)
+def write_documents(folder: Path, pages: int) -> None:
+    """Both formats, each in six files, of which two have about so many pages."""
+    write_long_pdf(folder / "lines.pdf", pages)
     prose = " T* ".join(f"({_SENTENCE}) Tj" for _ in range(45))
     columns = " ".join(f"1 0 0 1 {x} 740 Tm {' T* '.join(['(a line of a column of text) Tj'] * 50)}" for x in (60, 320))
     contents = [f"BT /F1 11 Tf 14 TL 60 740 Td {prose} ET", f"BT /F1 10 Tf 13 TL {columns} ET"]
-    (folder / "prose and columns.pdf").write_bytes(pdf.build(pdf.pages(contents * 50)))
+    (folder / "prose and columns.pdf").write_bytes(pdf.build(pdf.pages(contents * (pages // 2))))
     for name in ("outline", "table", "text", "two_columns"):
         (folder / f"{name}.pdf").write_bytes(pdf.fixture(name))
     paragraph = f"<w:p><w:r><w:t>{_SENTENCE}</w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t> {_SENTENCE}</w:t></w:r></w:p>"
     row = f"<w:tr>{'<w:tc><w:p><w:r><w:t>a cell</w:t></w:r></w:p></w:tc>' * 4}</w:tr>"
-    (folder / "prose.docx").write_bytes(docx.build(paragraph * 2000))
-    (folder / "tables.docx").write_bytes(docx.build(f"<w:tbl>{row * 20}</w:tbl>{paragraph}" * 100))
+    (folder / "prose.docx").write_bytes(docx.build(paragraph * (20 * pages)))
+    (folder / "tables.docx").write_bytes(docx.build(f"<w:tbl>{row * 20}</w:tbl>{paragraph}" * pages))
     for name in ("notes", "runs", "tables", "tracked"):
         (folder / f"fixture {name}.docx").write_bytes(docx.build(docx.read_fixture(name)[0]))

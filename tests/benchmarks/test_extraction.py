@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from benchmarks.extraction import measure
-from benchmarks.figures import Scale
+from pathlib import Path
+
+import pytest
+
+from benchmarks.extraction import COMPARED, compare, write_documents
+from qedge_dagster.extractors import default_extractors
 
 
-def test_a_run() -> None:
-    """Both formats are read by both readers."""
-    figures = {figure.against: figure for figure in measure(Scale(rounds=1))}
-    assert set(figures) == {"pypdfium2", "docx2txt"}
-    assert "in 6 files" in figures["pypdfium2"].name
-    assert "in 6 files" in figures["docx2txt"].name
-    assert all(figure.ratio for figure in figures.values())
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_run(tmp_path: Path, name: str) -> None:
+    """Both readers read every file of the format."""
+    write_documents(tmp_path, pages=4)
+    (extractor,) = (extractor for extractor in default_extractors() if extractor.id == name)
+    figure = compare(extractor, tmp_path, rounds=1)
+    assert "in 6 files" in figure.name
+    assert figure.ratio
