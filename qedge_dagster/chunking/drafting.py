@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from qedge_dagster.chunking.base import ChunkBudget, ChunkDraft, embed_text
 from qedge_dagster.chunking.breadcrumbs import fit_breadcrumb, join_path
@@ -149,11 +150,24 @@ def draft_regions(
                     done.append(counted)  # a single character over the budget: `check_drafts` has the last word
                 else:
                     over += [(counted.region, half) for half in halves]
-        pending = over
-    done.sort(key=lambda counted: counted.piece.start)
+        pending = over or _take_repetitions(done)
     drafts = [writer.draft(ordinal, counted) for ordinal, counted in enumerate(done)]
     check_drafts(drafts, [counted.embed_tokens for counted in done], budget)
     return drafts
+
+
+def _take_repetitions(done: list[_Counted]) -> list[tuple[Region, Piece]]:
+    """Sorts the pieces, and takes out those that repeat all of the piece before, now that it is but half of what it
+    was. They come back without what they repeat."""
+    done.sort(key=lambda counted: counted.piece.start)
+    taken = [
+        after
+        for before, after in pairwise(done)
+        if after.piece.overlap_start < after.piece.start and after.piece.overlap_start <= before.piece.start
+    ]
+    for counted in taken:
+        done.remove(counted)
+    return [(counted.region, replace(counted.piece, overlap_start=counted.piece.start)) for counted in taken]
 
 
 def check_drafts(drafts: Sequence[ChunkDraft], embed_tokens: Sequence[int], budget: ChunkBudget) -> None:

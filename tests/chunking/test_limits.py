@@ -13,7 +13,18 @@ from qedge_dagster.chunking.drafting import check_drafts
 from qedge_dagster.documents import DocumentBlock
 from qedge_dagster.embedding.profiles import PROFILES
 from qedge_dagster.errors import QedgeError
-from tests.chunking.support import assert_promises, budget, chunk, chunker, document, paragraph, uncovered, wordpiece
+from tests.chunking.support import (
+    CHUNKERS,
+    TOKENIZERS,
+    assert_promises,
+    budget,
+    chunk,
+    chunker,
+    document,
+    paragraph,
+    uncovered,
+    wordpiece,
+)
 
 _LONG = paragraph(random.Random(3), 700)
 
@@ -174,3 +185,13 @@ def test_the_recipe_names_every_number() -> None:
     assert {"markdown-heading", "plain"} <= set(base)
     for options in ({"max_tokens": 200}, {"overlap": 16}, {"overflow": "throw"}, {"split_levels": (1,)}):
         assert chunker("auto", **options).recipe_fields() != base  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", CHUNKERS[:3])
+def test_a_letter_of_many_tokens(name: str) -> None:
+    """The ligature U+FDFA is 18 letters to a tokenizer that decomposes. A piece that turns out over the budget is
+    halved, and the next one does not repeat more than the half before it."""
+    tokenizer = TOKENIZERS["unigram"]()
+    limits = budget(tokenizer, 24)
+    source = document("roof\n\n\ufdfaroofか。。。")
+    assert_promises(source, chunker(name, limits, tokenizer).chunk(source, pytest.fail), limits, tokenizer)
