@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.ahead import compare
 
 
+@pytest.mark.long
 def test_a_run(tmp_path: Path) -> None:
     """The files are read with it and without, and each run is into a database of its own."""
     figure = compare(tmp_path, 1, 1)

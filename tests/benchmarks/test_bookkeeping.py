@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.bookkeeping import Run, compare, figures
 
 
+@pytest.mark.long
 def test_a_run(tmp_path: Path) -> None:
     """Either event log gets five events for a changed document and none for an unchanged one; the engine has none."""
     runs = compare(tmp_path, 3, 1, default_log=True)

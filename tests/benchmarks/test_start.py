@@ -11,6 +11,7 @@ from benchmarks.figures import Scale
 from benchmarks.start import command, measure
 
 
+@pytest.mark.long
 def test_a_run() -> None:
     """Both commands are held against imports, by the clock and by their CPU; two of the figures have a target."""
     figures = list(measure(Scale(rounds=1)))

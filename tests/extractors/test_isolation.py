@@ -29,7 +29,7 @@ CONTEXT = ExtractionContext()
 
 @pytest.fixture(scope="module")
 def process() -> Iterator[ExtractionProcess]:
-    with closing(ExtractionProcess(ExtractionLimits(3.0, 256 << 20))) as opened:
+    with closing(ExtractionProcess(ExtractionLimits(2.0, 256 << 20))) as opened:
         yield opened
 
 
@@ -53,9 +53,9 @@ def test_the_same_as_in_this_process(process: ExtractionProcess, text: str) -> N
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("sleep", "took longer than 3 s"),
-        ("spin", "took longer than 3 s"),
-        ("hang", "took longer than 3 s"),
+        ("sleep", "took longer than 2 s"),
+        ("spin", "took longer than 2 s"),
+        ("hang", "took longer than 2 s"),
         ("allocate", "more than 256 MiB"),
         ("segfault", "SIGSEGV"),
         ("exit", "ended with code 3"),

@@ -156,14 +156,14 @@ _STORED: dict[str, tuple[st.SearchStrategy[Any], Callable[[list[Collection], Any
 @pytest.mark.parametrize("name", _PURE)
 def test_some_inputs(name: str) -> None:
     """A few rounds of each."""
-    assert fuzz(*_PURE[name], seconds=0.5) > 0
+    assert fuzz(*_PURE[name], seconds=0.3) > 0
 
 
 @pytest.mark.parametrize("name", _STORED)
 def test_some_questions(name: str, collections: list[Collection]) -> None:
     """A few rounds of questions to a database."""
     strategy, check = _STORED[name]
-    assert fuzz(strategy, partial(check, collections), seconds=0.5) > 0
+    assert fuzz(strategy, partial(check, collections), seconds=0.3) > 0
 
 
 @pytest.mark.long
