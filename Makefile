@@ -67,7 +67,7 @@ ui: $(STAMP) ## ingest a folder and show it in Dagster's web UI, until Ctrl-C
 	exec $(BIN)/qedge ui --db "$$db"
 
 test: $(STAMP) ## the test suite
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)
 
 test-long: $(STAMP) ## the tests that take minutes to hours
 	$(BIN)/python -m pytest -m long $(TESTS)

@@ -145,7 +145,7 @@ def test_swapped_and_rotated_files_embed_nothing(docs: Path, db: Path) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"modified_utc": datetime.now(timezone.utc)},
+        {"modified_utc": datetime(2026, 1, 1, tzinfo=timezone.utc)},
         {"modified_utc": "\ud800"},
         {"size_bytes": 2**70},
         {"size_bytes": -1},
